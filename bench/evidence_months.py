@@ -15,7 +15,7 @@ import tempfile
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import django
 
@@ -28,7 +28,6 @@ from django.utils import timezone  # noqa: E402
 
 from bench.evidence_dataset import DatasetTenant, DatasetWriter  # noqa: E402
 from bench.evidence_search import choose_queries, make_console_request, make_rest_request, time_request  # noqa: E402
-from bench.figures import MeasuredTimes  # noqa: E402
 from evidence.archives.object_stores import FolderStore  # noqa: E402
 from evidence.archives.services import archive_log, list_archived_logs  # noqa: E402
 from evidence.log import reader, sealer  # noqa: E402
@@ -118,7 +117,7 @@ def measure_facts() -> int:
         return int(cursor.fetchone()[0])
 
 
-def measure_months(calls: int, rounds: int, folder: Path) -> dict[str, Any]:
+def measure_months(calls: int, rounds: int, folder: Path) -> dict[str, list[float]]:
     connection.ensure_connection()
     begun = time.monotonic()
     make_months(datetime.now(UTC) - timedelta(days=DAYS))
@@ -133,24 +132,23 @@ def measure_months(calls: int, rounds: int, folder: Path) -> dict[str, Any]:
     archived, bytes_before = time.monotonic(), measure_facts()
     before = measure_questions(tenants, rounds)
     asked = time.monotonic()
-    months = [month.leaves for month in drop_archived_months(store)]
-    dropped, bytes_after = time.monotonic(), measure_facts()
+    dropped = [float(month.leaves) for month in drop_archived_months(store)]
+    ended, bytes_after = time.monotonic(), measure_facts()
     after = measure_questions(tenants, rounds)
+    in_archive = sum(each.stat().st_size for each in folder.rglob("*") if each.is_file())
     return {
-        "calls": calls,
-        "seconds": {"fill": filled - begun, "seal and archive": archived - filled, "drop": dropped - asked},
-        "months": len(months),
-        "leaves": sum(months),
-        "bytes of facts a call": [bytes_before / calls, bytes_after / calls],
-        "archived bytes a call": sum(each.stat().st_size for each in folder.rglob("*") if each.is_file()) / calls,
-        "p95 ms before, after, ratio": {
-            name: [round(then.p95, 2), round(now.p95, 2), round(now.p95 / then.p95, 2)]
-            for name in before
-            for then, now in [(MeasuredTimes(name, before[name]), MeasuredTimes(name, after[name]))]
-        },
+        "s to fill, archive, drop": [filled - begun, archived - filled, ended - asked],
+        "leaves dropped by month": dropped,
+        "bytes of facts a call before, after, in the archive": [
+            bytes_before / calls,
+            bytes_after / calls,
+            in_archive / calls,
+        ],
+        **{f"{name} · before": ms for name, ms in before.items()},
+        **{f"{name} · after": ms for name, ms in after.items()},
     }
 
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as kept:
-        print(json.dumps(measure_months(int(sys.argv[1]), int(sys.argv[2]), Path(kept)), indent=1))
+        print(json.dumps(measure_months(int(sys.argv[1]), int(sys.argv[2]), Path(kept))))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC
 from typing import TYPE_CHECKING
 
+from evidence.archives.leaves import load_leaves
 from evidence.log.reader import select_leaves
 from evidence.search.engine import build_window, check_own_tenant
 from evidence.search.indexer import tags_of_facts
@@ -48,6 +49,7 @@ def select_facts(job: ExportJob) -> tuple[list[SelectedFact], int]:
     upto = min(job.position + (OPENED_WINDOW if job.opens else WINDOW), job.stop)
     rows = select_leaves(job.tenant_id, job.position, upto).filter(tenant_id=job.tenant_id)
     facts = list(rows.select_related("seal"))
+    load_leaves(facts)
     if job.query:
         query = parse(job.query)
         asked = build_tag_query(query, names_in(job.tenant_id))

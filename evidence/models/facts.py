@@ -39,7 +39,7 @@ def oldest_fact_id(invocation_ids: Iterable[UUID]) -> UUID:
     return UUID(int=max(oldest - CLOCKS_DIFFER_MS, 0) << 80)
 
 
-class LeafAttribute(DeferredAttribute):
+class ArchivableAttribute(DeferredAttribute):
     """The leaf of a fact, from the archive where the database has it no more."""
 
     def __get__(self, instance: Any, cls: Any = None) -> Any:
@@ -52,10 +52,10 @@ class LeafAttribute(DeferredAttribute):
         instance.__dict__[self.field.attname] = value
 
 
-class StoredLeafField(PackedLeafField):
-    """A packed leaf, which may have left for the archive."""
+class ArchivableLeafField(PackedLeafField):
+    """A packed leaf, which may have left for the archive. For the database a field of bytes like any other."""
 
-    descriptor_class = LeafAttribute
+    descriptor_class = ArchivableAttribute
 
     def deconstruct(self) -> Any:
         name, _, args, kwargs = super().deconstruct()
@@ -85,7 +85,7 @@ class Fact(AppendOnlyModel):
     outcome = models.CharField(max_length=16, blank=True)
     reason = models.CharField(max_length=64, blank=True)
     trace_id = models.CharField(max_length=32, blank=True)
-    leaf = StoredLeafField()
+    leaf = ArchivableLeafField()
     leaf_hash = models.BinaryField(max_length=32)
 
     class Meta(AppendOnlyModel.Meta):

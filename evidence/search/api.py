@@ -15,6 +15,7 @@ from rest_framework.response import Response
 
 from access.authentication.bearer import ApiKeyAuthentication
 from access.authentication.sessions import PersonAuthentication
+from evidence.archives.leaves import load_leaves
 from evidence.kinds import PAIR, Kind
 from evidence.problems import SearchTooBroad
 from evidence.search.engine import LIMIT_MS, find_facts
@@ -122,6 +123,7 @@ class FactListView(Endpoint):
                 found = self._find(parse(self.asked.get("q", "").strip()), get_caller(request))
         except StatementTooLong as error:
             raise SearchTooBroad from error
+        load_leaves(found.rows)
         data = {
             "facts": [fact_json(fact) for fact in found.rows],
             "next": found.older or None,

@@ -117,7 +117,6 @@ def everything() -> dict[str, Any]:
     }
 
 
-@pytest.mark.req("OPS-4")
 def test_all_goes_on_when_the_leaves_of_a_month_have_left(store: FolderStore) -> None:
     archive(store)
     index_tenant(TENANT)
@@ -141,7 +140,6 @@ def test_all_goes_on_when_the_leaves_of_a_month_have_left(store: FolderStore) ->
     assert everything() == before
 
 
-@pytest.mark.req("OPS-4")
 def test_a_fact_is_proved_whose_leaf_is_in_the_archive_alone(store: FolderStore, tmp_path: Path) -> None:
     archive(store)
     list(drops.drop_archived_months(store))
@@ -154,7 +152,6 @@ def test_a_fact_is_proved_whose_leaf_is_in_the_archive_alone(store: FolderStore,
     assert fact.content["kind"] == "snapshot.read"
 
 
-@pytest.mark.req("OPS-4")
 def test_what_the_archive_does_not_give_is_unavailable_and_not_missing(store: FolderStore, tmp_path: Path) -> None:
     archive(store)
     list(drops.drop_archived_months(store))
@@ -171,7 +168,6 @@ def test_what_the_archive_does_not_give_is_unavailable_and_not_missing(store: Fo
         list(verify_whole(Log.objects.get(pk=TENANT)))
 
 
-@pytest.mark.req("OPS-4")
 def test_one_flipped_byte_of_a_dropped_leaf_is_found(store: FolderStore, tmp_path: Path) -> None:
     archive(store)
     list(drops.drop_archived_months(store))
@@ -185,7 +181,6 @@ def test_one_flipped_byte_of_a_dropped_leaf_is_found(store: FolderStore, tmp_pat
     assert {FindingCode.FACT_HASH, FindingCode.LEAF_CHANGED} <= found
 
 
-@pytest.mark.req("OPS-4")
 @pytest.mark.parametrize("place", ["drop.checked", "drop.before_commit"])
 def test_a_run_that_was_cut_short_is_made_again(
     store: FolderStore, place: str, monkeypatch: pytest.MonkeyPatch
@@ -206,7 +201,6 @@ def test_a_run_that_was_cut_short_is_made_again(
     assert (between, dropped.leaves) == (before, 512)
 
 
-@pytest.mark.req("OPS-4")
 def test_nothing_leaves_that_nobody_outside_has_seen(store: FolderStore) -> None:
     archive(store, seen=False)
     assert list(drops.drop_archived_months(store)) == []
@@ -216,7 +210,6 @@ def test_nothing_leaves_that_nobody_outside_has_seen(store: FolderStore) -> None
     assert list(drops.drop_archived_months(store)) == []
 
 
-@pytest.mark.req("OPS-4")
 def test_nothing_leaves_that_lies_in_the_archive_otherwise(store: FolderStore, tmp_path: Path) -> None:
     archive(store)
     bundle = tmp_path / log_name(TENANT) / "tile/entries/001"
@@ -231,7 +224,6 @@ def test_nothing_leaves_that_lies_in_the_archive_otherwise(store: FolderStore, t
     assert stored() == before
 
 
-@pytest.mark.req("OPS-4")
 def test_a_fact_that_comes_late_into_a_dropped_month_keeps_its_leaf(
     store: FolderStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -245,7 +237,6 @@ def test_a_fact_that_comes_late_into_a_dropped_month_keeps_its_leaf(
     assert list(verify_whole(Log.objects.get(pk=TENANT))) == []
 
 
-@pytest.mark.req("OPS-4")
 def test_the_command_drops_and_says_what(store: FolderStore, settings: Any, tmp_path: Path) -> None:
     settings.TOOLHUB_DATA_DIR = tmp_path
     archive(store)

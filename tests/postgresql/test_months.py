@@ -72,7 +72,6 @@ def write_at(moment: datetime, tenant_id: UUID, monkeypatch: pytest.MonkeyPatch)
         return write_facts(tenant_id, 1)[0].pk
 
 
-@pytest.mark.req("OPS-4")
 def test_every_month_to_come_has_a_table_with_all_that_the_whole_has() -> None:
     found = months()
     (this,) = (name for name, ends in found.items() if ends == following_month(NOW))
@@ -82,7 +81,6 @@ def test_every_month_to_come_has_a_table_with_all_that_the_whole_has() -> None:
     assert add_months(connection) == 0
 
 
-@pytest.mark.req("OPS-4")
 @pytest.mark.parametrize("years", [-30, 0, 2, 4000])
 def test_a_fact_finds_a_table_whatever_the_clock_says(years: int, monkeypatch: pytest.MonkeyPatch) -> None:
     moment = NOW + timedelta(days=365 * years)
@@ -93,7 +91,6 @@ def test_a_fact_finds_a_table_whatever_the_clock_says(years: int, monkeypatch: p
     assert table_of(id) == {-30: FIRST, 0: f"{TABLE}_{NOW:%Y_%m}"}.get(years, LAST)
 
 
-@pytest.mark.req("OPS-4")
 def test_what_came_before_its_month_was_made_is_not_moved(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody had added months for long: the last table becomes one for all the months that are in it."""
     last = max(ends for ends in months().values() if ends)
@@ -121,7 +118,6 @@ def test_what_came_before_its_month_was_made_is_not_moved(monkeypatch: pytest.Mo
     assert ends == following_month(last + timedelta(days=40))
 
 
-@pytest.mark.req("OPS-4")
 @pytest.mark.req("TOOLS-18")
 @pytest.mark.parametrize("days", [-40, 40])
 def test_a_call_has_no_second_end_in_another_month_either(
@@ -153,7 +149,6 @@ def test_a_fact_that_is_much_older_than_its_call_is_refused(caller: Caller, monk
     assert not Invocation.objects.exists()
 
 
-@pytest.mark.req("OPS-4")
 def test_facts_of_a_call_are_looked_for_from_its_month_on() -> None:
     month = next(ends for ends in sorted(filter(None, months().values())) if ends > NOW)
 
@@ -164,7 +159,6 @@ def test_facts_of_a_call_are_looked_for_from_its_month_on() -> None:
     assert f"{TABLE}_{month:%Y_%m}" in plan
 
 
-@pytest.mark.req("OPS-4")
 def test_the_newest_facts_are_read_from_the_newest_month_first() -> None:
     """Without looking into each month for its newest."""
     write_facts(tenant := new_id(), 1)
@@ -200,7 +194,6 @@ def test_nobody_truncates_a_month_and_only_its_owner_reads_one(login: str) -> No
                 outside.execute(statement)
 
 
-@pytest.mark.req("OPS-4")
 @pytest.mark.parametrize(
     ("down", "up", "what"),
     [
@@ -233,7 +226,6 @@ def test_doctor_says_what_a_month_lacks(down: str, up: str, what: str, capsys: p
     assert faults() == []
 
 
-@pytest.mark.req("OPS-4")
 def test_a_table_with_facts_becomes_the_first_part_as_it_lies_on_the_disk(caller: Caller) -> None:
     """As a hub of before is brought to this version."""
     begun(caller)
