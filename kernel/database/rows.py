@@ -95,7 +95,7 @@ def _values(row: Model, connection: BaseDatabaseWrapper) -> list[Any]:
     assert row._state.adding, "a row is written once"
     values = []
     for name, kind, field in _plan_values(type(row), connection.vendor):
-        value = getattr(row, name)
+        value: Any = getattr(row, name)
         is_as_it_is = value is None or (type(value) is kind and (kind is not datetime or value.tzinfo is not None))
         if kind is None or not is_as_it_is:
             value = field.get_db_prep_save(field.pre_save(row, True), connection)
