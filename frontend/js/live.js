@@ -214,6 +214,12 @@ on('htmx:beforeRequest', (event) => {
   if (polls && !event.detail.requestConfig.triggeringEvent && (document.hidden || (button && paused()))) event.preventDefault();
 });
 
+// Nobody is led away from what they do by what a page asks for by itself: that one is signed out the stream says.
+on('htmx:beforeOnLoad', (event) => {
+  const { requestConfig, xhr } = event.detail;
+  if (requestConfig.triggeringEvent?.type === 'live' && xhr.getResponseHeader('HX-Redirect')) event.preventDefault();
+});
+
 if (button) {
   channel?.addEventListener('message', ({ data }) => {
     if (data.asks && source) channel.postMessage({ state: button.dataset.state });

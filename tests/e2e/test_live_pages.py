@@ -152,7 +152,6 @@ def test_what_is_stopped_is_told_to_open_pages_and_what_is_unfolded_stays_so(
 ) -> None:
     with Visitor(browser, hub.url, Variant("live"), tmp_path) as olivia:
         page = sign_in(olivia, hub)
-        page.goto(f"{hub.url}/overview")
         be_live(page)
         total = page.locator("#calls-h + a")
         before = total.inner_text()
