@@ -2,7 +2,7 @@
 
 Python rewrites a function that was run a few times into one that takes less, and remembers where it has found what was asked for. In
 a process that lives for one call that is never of use, and each thing that is written is a page copied. Nothing here changes anything
-outside this process, and no code of an author's or of a dependency's is run.
+outside this process, and no tool's own code is run.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SETTINGS = b'{"config": {"a": "b"}, "secrets": {"c": "d"}}'
 
 
 def rehearse_calls(rooms: BoxIsolation) -> None:
-    """Before the rooms are closed for good: what a box may not do any more cannot be rehearsed in it."""
+    """With what nobody called, and nothing of a tenant's. ``rooms``: those of the calls, ready."""
     work = protocol.pack(_HEAD, b'{"text": "", "numbers": [1, 2.5]}', _SETTINGS)
     hints = AccessAttempts()
     for _ in range(_TIMES):
