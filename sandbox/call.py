@@ -10,13 +10,13 @@ from __future__ import annotations
 import importlib
 import json
 import os
-import socket
 import sys
+from _socket import socket
 from contextlib import suppress
 from functools import partial
 
 from sandbox import clock, confinement, protocol
-from sandbox.ipc import receive_work
+from sandbox.ipc import WORD_BYTES, receive_message, receive_work, send_message
 from sandbox.isolation import CallIsolation
 from unitools import runtime
 
@@ -50,9 +50,8 @@ def serve_one(rooms: BoxIsolation, descriptor: int) -> NoReturn:
             call = WaitingCall(rooms, end)
             if rooms.is_on_node:
                 call.choose_node_server()
-            socket.send_fds(end, [protocol.WALLS_ARE_UP], [data] if data >= 0 else [])
+            send_message(end, protocol.WALLS_ARE_UP, (data,) if data >= 0 else ())
             _close_from(_OWN_END + 1, confinement.OUT_OF_THE_WAY, kept=call.kept)  # beyond: until the last wall is up
-            _take_pipes(end)
             if rooms.begins_ahead:
                 call.begin_ahead()
             work = call.receive()
@@ -67,6 +66,7 @@ def serve_one(rooms: BoxIsolation, descriptor: int) -> NoReturn:
             _close_from(PROGRESS_FD + 1, kept=call.kept)
         head["limits"] = rooms.limits
         write_all(REPORT_FD, _report_of(call, rooms, head, arguments, settings))
+        _closerange(1, PROGRESS_FD + 1)  # all at once: who watches is woken once
     finally:
         os._exit(0)
 
@@ -74,7 +74,7 @@ def serve_one(rooms: BoxIsolation, descriptor: int) -> NoReturn:
 class WaitingCall:
     """The call that this process is for, from when it may come."""
 
-    def __init__(self, rooms: BoxIsolation, end: socket.socket) -> None:
+    def __init__(self, rooms: BoxIsolation, end: socket) -> None:
         self._rooms, self._end = rooms, end
         self._work = b""
         self._is_loaded = False
@@ -147,29 +147,25 @@ def _report_of(
     )
 
 
-def _take_places(descriptor: int) -> socket.socket:
-    """Nothing is on 0 to 4, where the call's pipes come later; then comes the way to the supervisor."""
+def _take_places(descriptor: int) -> socket:
+    """Nothing is on 0, the call's pipes are on 1 to 4, then comes the way to the supervisor. What else is open is closed later."""
     os.dup2(descriptor, _OWN_END)
-    empty = os.open("/dev/null", os.O_RDONLY)
-    for place in range(_OWN_END):
-        os.dup2(empty, place)
-    return socket.socket(fileno=_OWN_END)
-
-
-def _take_pipes(end: socket.socket) -> None:
-    message, pipes, _, _ = socket.recv_fds(end, 16, _PIPES)
+    end = socket(fileno=_OWN_END)
+    message, _, pipes = receive_message(end, WORD_BYTES, _PIPES)
     if message != protocol.PIPES or len(pipes) != _PIPES:
         raise EOFError("Nothing was given.")
     for pipe, place in zip(pipes, (REPORT_FD, 1, 2, PROGRESS_FD), strict=True):
         os.dup2(pipe, place)
-        os.close(pipe)
+    os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
+    return end
 
 
 def _close_from(first: int, last: int = _BEYOND_ALL, *, kept: Sequence[int] = ()) -> None:
     """Close all descriptors from ``first`` to before ``last``, but for those."""
-    for each in sorted(each for each in kept if first <= each < last):
-        _closerange(first, each)
-        first = each + 1
+    for each in sorted(kept) if kept else ():
+        if first <= each < last:
+            _closerange(first, each)
+            first = each + 1
     _closerange(first, last)
 
 
@@ -204,7 +200,7 @@ def answer_call(
     value = b""
     error: dict[str, Any] = {}
     try:
-        called = runtime.Call.from_json(head["context"] | json.loads(settings))
+        called = runtime.Call.from_json(head["context"] | protocol.read_json(settings))
         if head.get("replay"):
             clock.set_recorded_clock(called.now, called.seed)
         clock.seed_chance(called.seed)
@@ -212,7 +208,7 @@ def answer_call(
             entry = (find_entry or _find_entry)(head)
             clock.seed_chance(called.seed)
             loaded()
-            returned = entry(**json.loads(arguments))
+            returned = entry(**protocol.read_json(arguments))
             if hasattr(type(returned), "__await__"):
                 returned = importlib.import_module("asyncio").run(_wait_for(returned))  # large: only when it is needed
         kind, value, error = _encode(returned, head["limits"]["result_bytes"])

@@ -140,6 +140,12 @@ class LandlockRuleset:
         for kind, rule in self._rules:
             self._add(kind, rule)
 
+    def rehearse(self) -> None:
+        """All but what confines."""
+        self.begin()
+        os.close(self._ruleset)
+        self._ruleset = -1
+
     def allow_reading(self, *paths: str) -> None:
         self._allow(_READ_FILE | _READ_DIR, *paths)
 

@@ -31,7 +31,7 @@ class ProcessorMeter:
     def __init__(self) -> None:
         self.exact = False
         self._begun_ms = 0.0
-        self._tool, self._waited_before_s = 0, 0.0
+        self._tool = 0
         self._imported_ms: float | None = None  # of a call, before its own time began
         for path, beside, self._word, self._per_ms in _PLACES:
             if os.access(path, os.R_OK) and os.path.exists(beside):
@@ -42,7 +42,7 @@ class ProcessorMeter:
     def begin(self, tool: int) -> None:
         """``tool``: the number of the process that does the call."""
         self._imported_ms = None
-        self._tool, self._waited_before_s = tool, _waited_s(tool)
+        self._tool = tool
         if self.exact:
             self._begun_ms = self._now_ms()
 
@@ -60,11 +60,12 @@ class ProcessorMeter:
         return max(0.0, self._now_ms() - self._begun_ms) if self.exact else 0.0
 
     def waited_s(self) -> float:
-        """How long the tool's process was ready to run since :meth:`begin`, and had no processor.
+        """How long the tool's process was ready to run, and had no processor; while its walls were raised, too, since to look then as
+        well would cost each call more than that time is ever worth.
 
         Nothing without ``exact``: one that keeps itself waiting would not be found out by what it takes.
         """
-        return max(0.0, _waited_s(self._tool) - self._waited_before_s) if self.exact else 0.0
+        return _waited_s(self._tool) if self.exact else 0.0
 
     def _now_ms(self) -> float:
         own_ms = time.process_time_ns() / 1e6  # first: asking has the kernel bring this process's account up to date

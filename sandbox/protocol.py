@@ -58,6 +58,9 @@ WALLS_ARE_UP = b"up"  # said to the supervisor, before the tool can say anything
 PIPES = b"pipes"  # said by it, with the four of the call
 
 
+_scan = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
+
+
 class ProtocolError(Exception):
     """The other side did not keep to the protocol."""
 
@@ -96,8 +99,8 @@ class FrameChannel:
 
     def receive_one_of(self, *kinds: int) -> tuple[int, bytes]:
         """The kind and the body of the next frame, which must be of one of these kinds."""
-        header = self._read(_HEADER.size)
-        mac = self._read(_MAC_BYTES)
+        start = self._read(_HEADER.size + _MAC_BYTES)
+        header, mac = start[: _HEADER.size], start[_HEADER.size :]
         magic, version, got, sequence, length = _HEADER.unpack(header)
         if magic != _MAGIC or version != VERSION or length > MAX_FRAME_BYTES:
             raise ProtocolError("Not a frame of this protocol.")
@@ -116,6 +119,18 @@ def _mac(key: bytes, header: bytes, body: bytes) -> bytes:
     return state.digest()
 
 
+def read_json(text: bytes) -> Any:
+    """As ``json.loads`` reads UTF-8, by fewer steps, since it is read in the process of each call. ``ValueError`` where it is none."""
+    whole = text.decode().strip(" \t\r\n")
+    try:
+        value, end = _scan(whole, 0)
+    except StopIteration as nothing:
+        raise ValueError("It is not JSON.") from nothing
+    if end != len(whole):
+        raise ValueError("It is more than one value of JSON.")
+    return value
+
+
 def pack(head: dict[str, Any], *parts: bytes) -> bytes:
     text = json.dumps(head | {"parts": [len(part) for part in parts]}).encode()
     return b"".join((_LENGTH.pack(len(text)), text, *parts))
@@ -125,7 +140,7 @@ def unpack_head(body: bytes) -> dict[str, Any]:
     """Only the head, without copying the parts."""
     try:
         (length,) = _LENGTH.unpack_from(body)
-        head: dict[str, Any] = json.loads(body[_LENGTH.size : _LENGTH.size + length])
+        head: dict[str, Any] = read_json(body[_LENGTH.size : _LENGTH.size + length])
     except (struct.error, ValueError) as error:
         raise ProtocolError("A body cannot be read.") from error
     return head
@@ -136,7 +151,7 @@ def unpack(body: bytes) -> tuple[dict[str, Any], list[bytes]]:
     try:
         (length,) = _LENGTH.unpack_from(body)
         start = _LENGTH.size + length
-        head = json.loads(body[_LENGTH.size : start])
+        head = read_json(body[_LENGTH.size : start])
         parts = []
         for size in head.pop("parts"):
             parts.append(body[start : start + size])

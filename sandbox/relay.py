@@ -14,6 +14,7 @@ from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import _socket
     from typing import NoReturn
 
 SOCKET = "/c/egress"
@@ -158,7 +159,7 @@ class Relay:
                 each.socket.close()
 
 
-def run_relay(control: socket.socket) -> NoReturn:
+def run_relay(control: _socket.socket) -> NoReturn:
     """Be the relay. A byte on ``control`` says that a call is over; it is answered when nothing of it is left."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -36,23 +36,29 @@ class _Pipe:
     """One pipe: the first ``keep`` bytes of it, and an end to everybody's patience at ``limit``."""
 
     def __init__(self, fd: int, *, keep: int, limit: int) -> None:
-        self.fd, self.kept, self.total, self.first_at = fd, bytearray(), 0, 0.0
+        self.fd, self.kept, self.total, self.first_at, self.closed = fd, bytearray(), 0, 0.0, False
         self._keep, self._limit, self._told = keep, limit, 0
         os.set_blocking(fd, False)
 
-    def drain(self) -> bool:
-        """Take what is there. False when the other side has closed."""
-        while self.total <= self._limit:
-            try:
-                chunk = os.read(self.fd, 65536)
-            except BlockingIOError:
-                return True
-            if not chunk:
-                return False
+    def take(self) -> bool:
+        """A piece of what is there. False when the other side has closed."""
+        try:
+            chunk = os.read(self.fd, 65536)
+        except BlockingIOError:
+            return True
+        self.closed = not chunk
+        if chunk:
             self.first_at = self.first_at or time.monotonic()
             self.total += len(chunk)
             self.kept += chunk[: max(0, self._keep - len(self.kept))]
-        return True
+        return bool(chunk)
+
+    def drain(self) -> None:
+        """All that is there, to the limit: whoever wrote may have asked for it to be read in the pieces that he wrote."""
+        before = -1
+        while not self.closed and before < self.total <= self._limit:
+            before = self.total
+            self.take()
 
     def news(self) -> bytes:
         """What was kept since this was asked last."""
@@ -137,7 +143,7 @@ class RunMonitor:
                     if ended:
                         return ended
                     continue
-                if not self._pipes[fd].drain():
+                if not self._pipes[fd].take():
                     poll.unregister(fd)
                 elif fd != self._report.fd:
                     heard_at = time.monotonic()

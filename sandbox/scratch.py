@@ -81,12 +81,13 @@ def _in_devices() -> Iterator[str]:
 def _clear(place: str, mode: int) -> bool:
     if stat.S_IMODE(os.stat(place).st_mode) != mode:
         os.chmod(place, mode)
-    if os.listdir(place):
+    left = os.listdir(place)
+    if left:
         os.chmod(place, 0o700)
         _delete_all(place, time.monotonic() + _PATIENCE_S)
         os.chmod(place, mode)
     os.utime(place, (0, 0))  # a call could leave word for the next one in the times of the folder
-    return not os.listdir(place)
+    return not (left and os.listdir(place))  # nobody is alive who could make something of nothing
 
 
 def _delete_all(place: str, deadline: float) -> None:

@@ -16,9 +16,9 @@ import gc
 import os
 import select
 import signal
-import socket
 import sys
 import time
+from _socket import AF_UNIX, SO_PASSCRED, SOCK_SEQPACKET, SOL_SOCKET, socketpair
 from contextlib import suppress
 from functools import partial
 
@@ -30,7 +30,7 @@ from sandbox import relay as relays
 from sandbox import zygote as zygotes
 from sandbox.file_exchange import FileExchange
 from sandbox.hub_connection import HubConnection
-from sandbox.ipc import clean_message, fork_process, receive_message, send_work
+from sandbox.ipc import clean_message, fork_process, receive_message, send_message, send_work
 from sandbox.isolation import REUSED
 from sandbox.meter import ProcessorMeter
 from sandbox.package import DEPENDENCIES
@@ -39,6 +39,7 @@ from sandbox.scratch import Scratch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from _socket import socket
     from typing import Any, NoReturn
 
 _PREPARE_S = 15.0
@@ -87,8 +88,8 @@ class Supervisor:
         hub: HubConnection,
         channel: protocol.FrameChannel,
         processes: BoxProcesses,
-        zygote: socket.socket,
-        relay: socket.socket | None,
+        zygote: socket,
+        relay: socket | None,
     ) -> None:
         self._hub, self._channel, self._processes, self._zygote, self._relay = hub, channel, processes, zygote, relay
         self._signals = Signals()
@@ -97,7 +98,7 @@ class Supervisor:
         self._head: dict[str, Any] = {}
         self._imports_of_others = False
         self._limits: dict[str, int] = {}
-        self._child: socket.socket | None = None
+        self._child: socket | None = None
         self._pipes: list[int] = []  # the reading ends of the next call's report, stdout, stderr and progress
         self._files: FileExchange | None = None
 
@@ -128,7 +129,7 @@ class Supervisor:
     def _have_loaded(self, body: bytes) -> list[str]:
         """The zygote takes the package. Returns the names of what it has imported beforehand."""
         self._zygote.send(b"load")
-        send_work(self._zygote, body, [])
+        send_work(self._zygote, body)
         said, _, _ = self._answer_of(self._zygote, self._head["load_ms"] / 1000)
         verdict, *lines = said.decode("utf-8", "replace").split("\n")
         if verdict != "ok":
@@ -140,9 +141,10 @@ class Supervisor:
 
     def _prepare(self) -> None:
         """Have a process made that has its walls up and waits for a call."""
-        child, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        child.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)  # the kernel says who speaks
-        socket.send_fds(self._zygote, [b"prepare"], [other.fileno()])
+        child, other = socketpair(AF_UNIX, SOCK_SEQPACKET)
+        child.setsockopt(SOL_SOCKET, SO_PASSCRED, 1)  # the kernel says who speaks
+        self._give_pipes(child)
+        send_message(self._zygote, b"prepare", (other.fileno(),))
         other.close()
         said, pid, folders = self._answer_of(child, _PREPARE_S)
         if said != protocol.WALLS_ARE_UP or pid in (0, 1, self._processes.zygote):
@@ -151,25 +153,20 @@ class Supervisor:
             raise BoxUnusable("The zygote does not do what it is told.")
         self._processes.expect(pid)
         self._child = child
-        self._give_pipes(child)
         if self._head["fs"]:
             if len(folders) != 1:
                 raise BoxUnusable("The folder for files is missing.")
             self._files = FileExchange(folders[0], self._head["fs"], self._limits)
 
-    def _give_pipes(self, child: socket.socket) -> None:
-        """Before the call: what is started ahead of it may have something to say."""
+    def _give_pipes(self, child: socket) -> None:
+        """Before there is a process: it finds them where it looks first, and need not be woken for them."""
         pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(4)]
         self._pipes = [read for read, _ in pipes]
-        try:
-            socket.send_fds(child, [protocol.PIPES], [write for _, write in pipes])
-        except ConnectionError as error:
-            raise BoxUnusable("A process of the box ended before it was ready.") from error
-        finally:
-            for _, write in pipes:
-                os.close(write)
+        send_message(child, protocol.PIPES, [write for _, write in pipes])
+        for _, write in pipes:
+            os.close(write)
 
-    def _answer_of(self, end: socket.socket, patience: float) -> tuple[bytes, int, list[int]]:
+    def _answer_of(self, end: socket, patience: float) -> tuple[bytes, int, list[int]]:
         """The next message of another process, its number, and the descriptors that it sent."""
         poll = select.poll()
         poll.register(end, select.POLLIN)
@@ -285,12 +282,13 @@ class Supervisor:
         It is ours until it loads the tool, but what others wrote and was imported beforehand is in it from the start.
         """
         assert self._child is not None
-        with self._child:
-            self._child.setblocking(False)
-            try:
-                return clean_message(receive_message(self._child)[0])
-            except BlockingIOError:
-                return ""
+        self._child.setblocking(False)
+        try:
+            return clean_message(receive_message(self._child)[0])
+        except BlockingIOError:
+            return ""
+        finally:
+            self._child.close()
 
     def _tidy(self) -> bool:
         """After a call, when nobody of it is alive: is nothing left of it?"""
@@ -316,7 +314,7 @@ class Supervisor:
         assert self._child is not None
         if begin:
             with suppress(ConnectionError):  # it has ended: then its end is the news
-                send_work(self._child, body, [])
+                send_work(self._child, body)
         else:
             os.kill(self._processes.tool, signal.SIGKILL)
         return self._pipes

@@ -11,14 +11,13 @@ import gc
 import importlib
 import os
 import signal
-import socket
 import sys
 from contextlib import suppress
 from functools import partial
 
 from sandbox import browser, call, namespaces, protocol
 from sandbox.access_attempts import PACKAGE
-from sandbox.ipc import receive_work
+from sandbox.ipc import WORD_BYTES, receive_message, receive_work
 from sandbox.isolation import BoxIsolation
 from sandbox.package import (
     DEPENDENCIES,
@@ -29,11 +28,13 @@ from sandbox.package import (
     select_preloading,
     write_package,
 )
+from sandbox.rehearsal import rehearse_calls
 from sandbox.siblings import Siblings
 from unitools import runtime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from _socket import socket
     from collections.abc import Callable
     from typing import Any, NoReturn
 
@@ -41,7 +42,7 @@ _MAX_WHY_CHARS = 2000
 LISTING = "/listing.json"  # in the package of a tool of a server of others
 
 
-def run_zygote(end: socket.socket, others: list[int]) -> NoReturn:
+def run_zygote(end: socket, others: list[int]) -> NoReturn:
     """Do what the supervisor says: ``load`` a package, once; ``prepare`` a process, for each call.
 
     ``others`` are the processes of the box beside this one that no tool may touch.
@@ -61,7 +62,7 @@ def run_zygote(end: socket.socket, others: list[int]) -> NoReturn:
     rooms: BoxIsolation | None = None
     siblings: Siblings | None = None
     while True:
-        message, descriptors, _, _ = socket.recv_fds(end, 16, 1)
+        message, _, descriptors = receive_message(end, WORD_BYTES)
         match message:
             case b"load":
                 try:
@@ -105,6 +106,8 @@ def _load(body: bytes, others: list[int]) -> tuple[BoxIsolation, list[str]]:
         sys.path.insert(sys.path.index(DEPENDENCIES), PACKAGE)
         sys.meta_path.insert(0, PackageFinder(PACKAGE, own, codes))
     rooms.make_ready()
+    if rooms.reused:
+        rehearse_calls(rooms)
     return rooms, preloaded
 
 

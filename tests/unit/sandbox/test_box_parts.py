@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sandbox import namespaces, programs, scratch
-from sandbox.ipc import open_in_memory, receive_message, receive_work, send_work
+from sandbox.ipc import WORD_BYTES, open_in_memory, receive_message, receive_work, send_message, send_work
 from unitools import runtime
 
 if TYPE_CHECKING:
@@ -59,6 +59,20 @@ def test_the_kernel_says_who_speaks(ends: tuple[socket.socket, socket.socket]) -
     assert (message, pid) == (b"hello", os.getpid())
     assert os.read(descriptors[0], 10) == b"data"
     for each in (fd, *descriptors):
+        os.close(each)
+
+
+def test_several_descriptors_come_in_the_order_in_which_they_were_sent(
+    ends: tuple[socket.socket, socket.socket],
+) -> None:
+    given = [open_in_memory(text) for text in (b"one", b"two", b"three")]
+
+    send_message(ends[0], b"take", given)
+    message, _, taken = receive_message(ends[1], WORD_BYTES, len(given))
+
+    assert message == b"take"
+    assert [os.read(fd, 10) for fd in taken] == [b"one", b"two", b"three"]
+    for each in (*given, *taken):
         os.close(each)
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -98,3 +99,14 @@ def test_a_body_is_put_together_and_taken_apart() -> None:
 def test_a_broken_body_is_refused(body: bytes) -> None:
     with pytest.raises(protocol.ProtocolError):
         protocol.unpack(body)
+
+
+@pytest.mark.parametrize("text", ['{"a": [1, 2.5, null, "\\u00e9 é"], "b": {}}', " [1]\n", "7", '"x"', "1e400", "NaN"])
+def test_json_is_read_as_the_library_reads_it(text: str) -> None:
+    assert repr(protocol.read_json(text.encode())) == repr(json.loads(text))
+
+
+@pytest.mark.parametrize("text", [b"", b" ", b"{", b"1 2", b"{} x", b"\xff", b"nul"])
+def test_what_is_no_json_is_refused(text: bytes) -> None:
+    with pytest.raises(ValueError, match="JSON|expect|Expect|decode|delimiter"):
+        protocol.read_json(text)
