@@ -7,23 +7,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evidence.models import Seal
+from django.db import connection
+
+from evidence.models import Fact
 from evidence.search import postings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
     from uuid import UUID
+
+_LEAVES = """
+    SELECT seal.leaf_index FROM evidence_fact AS fact JOIN evidence_seal AS seal ON seal.fact_id = fact.id
+    WHERE fact.invocation_id = %s AND seal.tenant_id = %s AND seal.leaf_index < %s
+"""
 
 
 def find_call_postings(
-    tenant_id: UUID, calls: Sequence[UUID], *, size: int, block_size: int
+    tenant_id: UUID, calls: Iterable[UUID], *, size: int, block_size: int
 ) -> dict[UUID, dict[int, bytes]]:
     """By call and block, among the first ``size`` leaves."""
-    if not calls:
-        return {}
-    bits: dict[UUID, dict[int, int]] = {call: {} for call in calls}
-    seals = Seal.objects.filter(tenant_id=tenant_id, fact__invocation_id__in=calls, leaf_index__lt=size)
-    for call, index in seals.values_list("fact__invocation_id", "leaf_index"):
-        block, place = divmod(index, block_size)
-        bits[call][block] = bits[call].get(block, 0) | 1 << place
-    return {call: {block: postings.encode(each) for block, each in found.items()} for call, found in bits.items()}
+    found = {}
+    for call in calls:
+        bits: dict[int, int] = {}
+        written = [Fact._meta.pk.get_db_prep_value(id, connection) for id in (call, tenant_id)]
+        with connection.cursor() as cursor:
+            cursor.execute(_LEAVES, [*written, size])
+            for (index,) in cursor.fetchall():
+                block, place = divmod(index, block_size)
+                bits[block] = bits.get(block, 0) | 1 << place
+        found[call] = {block: postings.encode(each) for block, each in bits.items()}
+    return found

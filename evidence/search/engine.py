@@ -30,7 +30,7 @@ from evidence.search.tags import (
     TagSpan,
     build_tag_query,
     call_tag,
-    list_ids,
+    list_calls,
     without_unwanted_kinds,
 )
 from kernel.http.pagination import PAGE_SIZE
@@ -355,15 +355,15 @@ class _Search:
         rows = Posting.objects.filter(condition, within, tenant_id=self.tenant_id)
         for tag, block, stored in rows.values_list("tag", "block", "places"):
             read.setdefault(block, []).append((bytes(tag), bytes(stored)))
-        for id in list_ids(spans):
-            for block, stored in self._call_postings.get(id, {}).items():
+        for call in list_calls(spans):
+            for block, stored in self._call_postings[call].items():
                 if block in run:
-                    read.setdefault(block, []).append((call_tag(id), stored))
+                    read.setdefault(block, []).append((call_tag(call), stored))
         return read
 
     @cached_property
     def _call_postings(self) -> dict[UUID, dict[int, bytes]]:
-        return find_call_postings(self.tenant_id, list_ids(self.asked.spans), size=self.size, block_size=BLOCK)
+        return find_call_postings(self.tenant_id, list_calls(self.asked.spans), size=self.size, block_size=BLOCK)
 
     def _meets(self, tag: bytes) -> list[int]:
         """Which of what is wanted the tag meets, by its number; what is unwanted has the number after the last."""

@@ -54,9 +54,9 @@ def call_tag(invocation_id: UUID) -> bytes:
     return _SHORT["id"] + invocation_id.bytes
 
 
-def list_ids(spans: Iterable[TagSpan]) -> list[UUID]:
-    """The ids that are asked for."""
-    return [UUID(bytes=span.low[1:]) for span in spans if span.low[:1] == _SHORT["id"]]
+def list_calls(spans: Iterable[TagSpan]) -> set[UUID]:
+    """Those whose ids are asked for."""
+    return {UUID(bytes=span.low[1:]) for span in spans if span.is_of_call}
 
 
 def _write_out(name: str, value: str) -> bytes:
@@ -138,10 +138,11 @@ def compute_tags(leaf: dict[str, Any], leaf_hash: bytes, call: dict[str, str]) -
 
 @dataclass(frozen=True, slots=True)
 class TagSpan:
-    """Tags from ``low`` up to, and without, ``high``. ``low`` alone, when that is the next one."""
+    """Tags from ``low`` up to, and without, ``high``. ``low`` alone, when that is the next one. ``is_of_call``: it is a call's id."""
 
     low: bytes
     high: bytes
+    is_of_call: bool = False
 
     @property
     def is_one(self) -> bool:
@@ -157,11 +158,14 @@ def exact_span(name: str, value: str) -> TagSpan:
 
 def exact_spans(name: str, value: str) -> list[TagSpan]:
     """Of what may have been indexed when its tag was written out."""
-    return [_only(tag) for tag in dict.fromkeys((make_tag(name, value), _write_out(name, value)))]
+    tag, written_out = make_tag(name, value), _write_out(name, value)
+    if tag == written_out:
+        return [_only(tag)]
+    return [_only(tag, is_of_call=name == "id" and value.startswith("inv_")), _only(written_out)]
 
 
-def _only(tag: bytes) -> TagSpan:
-    return TagSpan(tag, tag + b"\0")
+def _only(tag: bytes, *, is_of_call: bool = False) -> TagSpan:
+    return TagSpan(tag, tag + b"\0", is_of_call)
 
 
 def prefix_span(name: str, value: str) -> TagSpan:
