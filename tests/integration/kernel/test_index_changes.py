@@ -10,7 +10,7 @@ from django.db import connection, models
 from django.db.migrations.state import ProjectState
 from django.test.utils import CaptureQueriesContext
 
-from kernel.database.index_changes import AddIndexBeside, drop_index
+from kernel.database.index_changes import AddIndexBeside, RemoveIndexBeside, drop_index
 
 if TYPE_CHECKING:
     from django.db.migrations.operations.base import Operation
@@ -38,10 +38,11 @@ def migrate(operation: Operation, *, backwards: bool = False) -> list[str]:
     return [each["sql"] for each in taken if " INDEX " in each["sql"]]
 
 
-def columns() -> list[str] | None:
+def columns(name: str = NAME, *, unique: bool = False) -> list[str] | None:
     """Of the index, if it is there."""
     with connection.cursor() as cursor:
-        found = connection.introspection.get_constraints(cursor, TABLE).get(NAME)
+        found = connection.introspection.get_constraints(cursor, TABLE).get(name)
+    assert found is None or found["unique"] is unique
     return found and found["columns"]
 
 
@@ -62,12 +63,24 @@ def test_an_index_is_made_anew_where_its_making_was_broken_off_and_goes_again() 
     assert columns() is None
 
 
-def test_an_index_is_dropped_and_made_again() -> None:
-    operation = drop_index(NAME, f"{TABLE} (reason)")
+@pytest.mark.parametrize("unique", [False, True])
+def test_an_index_is_dropped_and_made_again(unique: bool) -> None:
+    operation = drop_index(NAME, f"{TABLE} (reason)", unique=unique)
 
     assert_beside(migrate(operation, backwards=True))
-    assert columns() == ["reason"]
+    assert columns(unique=unique) == ["reason"]
     assert_beside(migrate(operation))
     assert_beside(migrate(operation))  # of an upgrade that was broken off
 
     assert columns() is None
+
+
+def test_an_index_of_the_model_goes_and_comes_again() -> None:
+    operation = RemoveIndexBeside(model_name="invocation", name="invocation_of_run")
+    assert columns(operation.name) == ["run_step_id"]
+
+    assert_beside(migrate(operation))
+    assert columns(operation.name) is None
+
+    assert_beside(migrate(operation, backwards=True))
+    assert columns(operation.name) == ["run_step_id"]
