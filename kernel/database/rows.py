@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 from uuid import UUID, uuid4
 
 from django.db import DEFAULT_DB_ALIAS, connections
@@ -95,9 +95,9 @@ def _values(row: Model, connection: BaseDatabaseWrapper) -> list[Any]:
     assert row._state.adding, "a row is written once"
     values = []
     for name, kind, field in _plan_values(type(row), connection.vendor):
-        value: Any = getattr(row, name)
-        is_as_it_is = value is None or (type(value) is kind and (kind is not datetime or value.tzinfo is not None))
-        if kind is None or not is_as_it_is:
+        value = getattr(row, name)
+        is_as_it_is = type(value) is kind and (kind is not datetime or cast("datetime", value).tzinfo is not None)
+        if kind is None or not (value is None or is_as_it_is):
             value = field.get_db_prep_save(field.pre_save(row, True), connection)
         values.append(value)
     return values
