@@ -59,7 +59,7 @@ def write_quantity(amount: int, dimension: str, form: str = "", *, currency: str
 @register.simple_tag(takes_context=True)
 def quantity(context: Context, amount: int, dimension: str, form: str = "") -> str:
     """Money in the ``currency`` of the page."""
-    return write_quantity(amount, dimension, form, currency=context.get("currency", ""))
+    return write_quantity(amount, dimension, form, currency=str(context.get("currency") or ""))
 
 
 @register.simple_tag

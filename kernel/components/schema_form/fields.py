@@ -160,7 +160,7 @@ class SchemaField:
         if shortest is None and longest is None:
             return said
         length = _describe_range(shortest, longest)
-        most = int(longest if longest is not None else shortest)
+        most = int(shortest or 0) if longest is None else int(longest)
         return ngettext("%(range)s character", "%(range)s characters", most) % {"range": length}
 
     # What is typed.
