@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from django.db import connection
 
 from evidence.models import Fact
+from evidence.models.facts import oldest_fact_id
 from evidence.search import postings
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 _LEAVES = """
     SELECT seal.leaf_index FROM evidence_fact AS fact JOIN evidence_seal AS seal ON seal.fact_id = fact.id
-    WHERE fact.invocation_id = %s AND seal.tenant_id = %s AND seal.leaf_index < %s
+    WHERE fact.invocation_id = %s AND fact.id >= %s AND seal.tenant_id = %s AND seal.leaf_index < %s
 """
 
 
@@ -29,7 +30,7 @@ def find_call_postings(
     found = {}
     for call in calls:
         bits: dict[int, int] = {}
-        written = [Fact._meta.pk.get_db_prep_value(id, connection) for id in (call, tenant_id)]
+        written = [Fact._meta.pk.get_db_prep_value(id, connection) for id in (call, oldest_fact_id([call]), tenant_id)]
         with connection.cursor() as cursor:
             cursor.execute(_LEAVES, [*written, size])
             for (index,) in cursor.fetchall():

@@ -108,5 +108,5 @@ def test_json_is_read_as_the_library_reads_it(text: str) -> None:
 
 @pytest.mark.parametrize("text", [b"", b" ", b"{", b"1 2", b"{} x", b"\xff", b"nul"])
 def test_what_is_no_json_is_refused(text: bytes) -> None:
-    with pytest.raises(ValueError, match="JSON|expect|Expect|decode|delimiter"):
+    with pytest.raises(ValueError, match=r"JSON|expect|Expect|decode|delimiter"):
         protocol.read_json(text)
