@@ -18,7 +18,7 @@ import statistics
 import sys
 import tempfile
 import time
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -123,6 +123,7 @@ class HubMeter(Meter):
         super().__init__(hub.processes, hub.database, partial(RestCaller, hub))
         self._instance = hub.env["TOOLHUB_INSTANCE"]
         self._redis = redis.Redis.from_url(redis_url)
+        self._used: dict[str, float] = {}  # by each box, those too that have gone since: what idles is ended
 
     def close(self) -> None:
         super().close()
@@ -132,7 +133,12 @@ class HubMeter(Meter):
         found = super().look()
         used: dict[str, Any] = self._redis.info("cpu")
         found.cpu[REDIS] = 1000 * (used["used_cpu_sys"] + used["used_cpu_user"])
-        found.cpu[BOX] = sum(map(_box_ms, self._boxes()))
+        self._used |= {box: ms for box in self._boxes() if (ms := _box_ms(box)) is not None}
+        if not self._used:
+            raise CannotMeasure(
+                "The control group of a box is nowhere that is known. Does the engine run on another machine?"
+            )
+        found.cpu[BOX] = sum(self._used.values())
         return found
 
     def _boxes(self) -> list[str]:
@@ -160,13 +166,13 @@ def _switches(pid: int) -> int:
     return found
 
 
-def _box_ms(box: str) -> float:
+def _box_ms(box: str) -> float | None:
+    """None of one that has just ended."""
     for pattern, divisor in (*_USAGE, _SLICE):
-        path = Path(pattern.format(box))
-        if path.exists():
-            words = path.read_text().split()
+        with suppress(OSError):
+            words = Path(pattern.format(box)).read_text().split()
             return int(words[1] if words[0] == "usage_usec" else words[0]) / divisor
-    raise CannotMeasure("The control group of a box is nowhere that is known. Does the engine run on another machine?")
+    return None
 
 
 def measure_prices(meters: dict[str, Meter], *, rounds: int, seconds: float) -> dict[str, dict[int, list[Price]]]:
