@@ -127,6 +127,7 @@ ALSO_WITH_SQLITE = (
     "tests/integration/invocations/queue/test_queue.py",
     "tests/integration/invocations/queue/test_queue_order.py",
     "tests/integration/invocations/queue/test_sweeper.py",
+    "tests/integration/invocations/queue/test_unfinished_calls.py",
     "tests/integration/invocations/run/test_call_progress.py",
     "tests/integration/invocations/run/test_lost_runs.py",
     "tests/integration/invocations/run/test_run_segments.py",

@@ -49,11 +49,11 @@ def test_a_call_is_replayed_from_its_page_with_a_reason(
     asked = client.post(to, {"reason": WHY})
     row = Replay.objects.get()
     assert asked.headers["Location"] == reverse("replay", args=[row.pk])
-    assert 'hx-trigger="live"' in client.get(asked.headers["Location"]).content.decode()
+    assert 'hx-trigger="live" hx-select="#replay"' in client.get(asked.headers["Location"]).content.decode()
     work_through()
     page = client.get(asked.headers["Location"]).content.decode()
     assert 'data-tone="bad"' in page
-    assert 'hx-trigger="live"' not in page
+    assert 'hx-select="#replay"' not in page
     assert "of-a-person" not in page
 
 
