@@ -109,7 +109,7 @@ def send(dana: Visitor, text: str, tool: str, *, second: str = "") -> None:
 def wait_for(visitor: Visitor, text: str, *, times: int, ended: bool = False) -> None:
     """What goes on shows by itself; without scripts whoever wants to know looks again. ``ended``: until nothing goes on any more."""
     main = visitor.page.get_by_role("main")
-    found, going_on = main.get_by_text(visitor.variant.say(text)), visitor.page.locator("main [hx-trigger]")
+    found, going_on = main.get_by_text(visitor.variant.say(text)), visitor.page.locator("main [hx-trigger]:not(#stops)")
     for _ in range(60):
         if visitor.variant.scripts or (found.count() >= times and not (ended and going_on.count())):
             break
