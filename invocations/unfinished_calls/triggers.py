@@ -50,10 +50,16 @@ def _insert(table: str) -> str:
 
 
 _CHANGES = ", ".join(f"{column} = {value.format(call='NEW')}" for column, value in _CHANGED.items())
+_FUNCTION = "toolhub_keep_unfinished_call"
+# Whoever may execute it may have a table of their own call it, and who puts it up has to: nobody does but the owner. What fires it
+# needs no such right, so it asks where it is as well: restores may leave rights out. What it calls is PostgreSQL's own.
 _KEEP = f"""
-    CREATE OR REPLACE FUNCTION toolhub_keep_unfinished_call() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $body$
+    CREATE OR REPLACE FUNCTION {_FUNCTION}() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $body$
     BEGIN
-        IF TG_OP = 'INSERT' THEN
+        IF TG_RELID <> 'public.{CALLS}'::regclass THEN
+            RAISE insufficient_privilege USING MESSAGE = 'Narrow rows are kept of calls only.';
+        ELSIF TG_OP = 'INSERT' THEN
             {_insert(f"public.{TABLE}")};
         ELSIF TG_OP = 'DELETE' THEN
             DELETE FROM public.{TABLE} WHERE id = OLD.id;
@@ -64,7 +70,8 @@ _KEEP = f"""
             IF NOT FOUND THEN {_insert(f"public.{TABLE}")}; END IF;
         END IF;
         RETURN NULL;
-    END $body$"""  # noqa: S608  names only
+    END $body$;
+    REVOKE ALL ON FUNCTION {_FUNCTION}() FROM PUBLIC"""  # noqa: S608  names only
 _POSTGRESQL = {
     "toolhub_unfinished_call_begins": f"AFTER INSERT ON {CALLS} FOR EACH ROW WHEN (NEW.finished_at IS NULL)",
     "toolhub_unfinished_call_changes": f"AFTER UPDATE OF {_SOURCES} ON {CALLS} FOR EACH ROW "
@@ -88,7 +95,7 @@ _FILL = (
 
 def unfinished_call_triggers(vendor: str) -> list[Trigger]:
     if vendor == "postgresql":
-        call = "EXECUTE FUNCTION toolhub_keep_unfinished_call()"
+        call = f"EXECUTE FUNCTION {_FUNCTION}()"
         return [
             Trigger(CALLS, name, f"CREATE TRIGGER {name} {when} {call}", _KEEP) for name, when in _POSTGRESQL.items()
         ]

@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
 
 UPDATES = "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_xact_user_tables WHERE relname = 'invocations_invocation'"
+KEEPER = """
+SELECT proconfig, has_function_privilege('public', oid, 'EXECUTE') FROM pg_proc WHERE proname = 'toolhub_keep_unfinished_call'
+"""
+OWN_TABLE = (
+    "CREATE TEMP TABLE own (LIKE invocations_invocation)",
+    "CREATE TRIGGER keep AFTER DELETE ON own FOR EACH ROW EXECUTE FUNCTION toolhub_keep_unfinished_call()",
+)
 WRITES = (
     "UPDATE invocations_unfinishedcall SET state = 'held' WHERE id = %s",
     "DELETE FROM invocations_unfinishedcall WHERE id = %s",
@@ -80,3 +87,52 @@ def test_a_tenant_sees_its_own_narrow_rows_and_writes_none(caller: Caller, stran
         Invocation.objects.filter(pk=mine.pk).update(work_class="long")  # its narrow row follows all the same
 
     assert dict(UnfinishedCall.objects.values_list("pk", "work_class")) == {mine.pk: "long", theirs.pk: "quick"}
+
+
+@pytest.mark.req("TOOLS-22")
+@pytest.mark.django_db
+def test_a_tenant_has_no_narrow_row_written_by_a_table_of_its_own(caller: Caller) -> None:
+    (mine,) = waiting(caller.agent)
+
+    with (
+        acting_for(mine.tenant_id),
+        pytest.raises(DatabaseError, match="permission denied for function"),
+        transaction.atomic(),
+        connection.cursor() as cursor,
+    ):
+        for statement in OWN_TABLE:
+            cursor.execute(statement)
+
+
+@pytest.mark.req("TOOLS-22")
+@pytest.mark.django_db
+def test_what_keeps_narrow_rows_keeps_them_of_no_other_table(caller: Caller) -> None:
+    (mine,) = waiting(caller.agent)
+
+    with (
+        pytest.raises(DatabaseError, match="of calls only"),
+        transaction.atomic(),
+        connection.cursor() as cursor,
+    ):
+        for statement in OWN_TABLE:  # as a restore without rights would let anybody
+            cursor.execute(statement)
+        cursor.execute("INSERT INTO own SELECT * FROM invocations_invocation WHERE id = %s", [mine.pk])
+        cursor.execute("DELETE FROM own")
+
+    assert UnfinishedCall.objects.filter(pk=mine.pk).exists()
+
+
+@pytest.mark.req("TOOLS-22")
+@pytest.mark.django_db
+def test_what_keeps_narrow_rows_calls_nothing_that_others_have_made(caller: Caller) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(KEEPER)
+        assert cursor.fetchall() == [(["search_path=pg_catalog, pg_temp"], False)]
+        # Nearer to what is called than PostgreSQL's own, since the name of a tool is a varchar.
+        cursor.execute(
+            "CREATE FUNCTION public.substr(varchar, integer, integer) RETURNS text LANGUAGE sql AS $$ SELECT 'model.' $$"
+        )
+
+    (call,) = waiting(caller.agent)
+
+    assert not UnfinishedCall.objects.get(pk=call.pk).of_model
