@@ -27,6 +27,7 @@ _CHANGED = {
     "state": "{call}.state",
     "work_class": "{call}.work_class",
     "of_model": "substr({call}.tool, 1, 6) = 'model.'",
+    "held": "{call}.state = 'held'",
     "serial_key": f"CASE WHEN {{call}}.serial THEN {_KEY} ELSE '' END",
     "running_key": f"CASE WHEN {{call}}.serial AND {{call}}.state = 'running' THEN {_KEY} ELSE '' END",
     "overdue_at": "CASE {call}.state WHEN 'queued' THEN {call}.queue_deadline_at WHEN 'held' THEN {call}.held_until "

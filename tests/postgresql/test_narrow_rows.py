@@ -9,10 +9,11 @@ from django.db import DatabaseError, connection, transaction
 
 from access import services as access
 from invocations.models import Invocation, State
-from invocations.queue.claims import claim_call
+from invocations.queue.claims import claim_call, has_queued_calls
 from invocations.unfinished_calls.models import UnfinishedCall
 from kernel.database.connections import open_direct_connection
 from kernel.database.tenancy import acting_for
+from kernel.ids import new_id
 from tests.support.begin_end_pairs import end_call
 from tests.support.waiting_calls import waiting
 
@@ -31,6 +32,16 @@ WRITES = (
     "UPDATE invocations_unfinishedcall SET state = 'held' WHERE id = %s",
     "DELETE FROM invocations_unfinishedcall WHERE id = %s",
 )
+
+
+READ = "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'invocations_unfinishedcall'"
+
+
+def count_read() -> int:
+    """Narrow rows in this transaction."""
+    with connection.cursor() as cursor:
+        cursor.execute(READ)
+        return int(cursor.fetchone()[0])
 
 
 def count_updates() -> tuple[int, int]:
@@ -52,6 +63,25 @@ def test_a_claim_and_an_end_write_no_index_of_calls(caller: Caller) -> None:
 
     end_call(claim, State.SUCCEEDED)
     assert count_updates() == (2, 2)
+
+
+@pytest.mark.req("TOOLS-27")
+@pytest.mark.django_db
+def test_a_claim_reads_none_of_the_calls_that_wait_for_people(caller: Caller) -> None:
+    of_person = {"tenant_id": caller.agent.tenant_id, "state": State.HELD, "held": True}
+    UnfinishedCall.objects.bulk_create(
+        UnfinishedCall(id=new_id(), work_class="quick", of_model=False, **of_person) for _ in range(5_000)
+    )
+    waiting(caller.agent, count=2)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE invocations_unfinishedcall")
+    before = count_read()
+
+    assert claim_call() is not None
+    assert has_queued_calls()
+    assert count_read() - before < 20
+
+    UnfinishedCall.objects.filter(state=State.HELD).delete()
 
 
 @pytest.mark.req("TOOLS-18")
@@ -82,7 +112,7 @@ def test_a_tenant_sees_its_own_narrow_rows_and_writes_none(caller: Caller, stran
                 assert cursor.rowcount == 0
         with pytest.raises(DatabaseError), transaction.atomic():
             UnfinishedCall.objects.create(
-                id=theirs.pk, tenant_id=mine.tenant_id, state="queued", work_class="quick", of_model=False
+                id=theirs.pk, tenant_id=mine.tenant_id, state="queued", work_class="quick", of_model=False, held=False
             )
         Invocation.objects.filter(pk=mine.pk).update(work_class="long")  # its narrow row follows all the same
 
