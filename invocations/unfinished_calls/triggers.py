@@ -60,13 +60,11 @@ _KEEP = f"""
     BEGIN
         IF TG_RELID <> 'public.{CALLS}'::regclass THEN
             RAISE insufficient_privilege USING MESSAGE = 'Narrow rows are kept of calls only.';
-        ELSIF TG_OP = 'INSERT' THEN
-            {_insert(f"public.{TABLE}")};
         ELSIF TG_OP = 'DELETE' THEN
             DELETE FROM public.{TABLE} WHERE id = OLD.id;
         ELSIF NEW.finished_at IS NOT NULL THEN
             DELETE FROM public.{TABLE} WHERE id = NEW.id;
-        ELSE
+        ELSE  -- with a new call too: a dump that is loaded may have brought the narrow row first
             UPDATE public.{TABLE} SET {_CHANGES} WHERE id = NEW.id;
             IF NOT FOUND THEN {_insert(f"public.{TABLE}")}; END IF;
         END IF;
@@ -80,7 +78,8 @@ _POSTGRESQL = {
     "toolhub_unfinished_call_goes": f"AFTER DELETE ON {CALLS} FOR EACH ROW WHEN (OLD.finished_at IS NULL)",
 }
 _SQLITE = {
-    "unfinished_call_begins": f"AFTER INSERT ON {CALLS} WHEN NEW.finished_at IS NULL BEGIN {_insert(TABLE)}; END",
+    "unfinished_call_begins": f"AFTER INSERT ON {CALLS} WHEN NEW.finished_at IS NULL "
+    f"BEGIN {_insert(TABLE)} ON CONFLICT (id) DO UPDATE SET {_CHANGES}; END",
     "unfinished_call_changes": f"AFTER UPDATE OF {_SOURCES} ON {CALLS} WHEN NEW.finished_at IS NULL "  # noqa: S608
     f"BEGIN {_insert(TABLE)} ON CONFLICT (id) DO UPDATE SET {_CHANGES}; END",
     "unfinished_call_ends": f"AFTER UPDATE OF finished_at ON {CALLS} WHEN NEW.finished_at IS NOT NULL "  # noqa: S608

@@ -79,6 +79,20 @@ def test_a_call_that_ends_as_it_begins_has_none(caller: Caller) -> None:
     assert list(UnfinishedCall.objects.values_list("pk", flat=True)) == [waits.pk]
 
 
+def test_a_row_that_was_loaded_before_its_call_says_what_the_call_says(caller: Caller) -> None:
+    """As `loaddata` has them in either order."""
+    (waits,) = waiting(caller.agent)
+    other = Invocation.objects.get(pk=waits.pk)
+    other.pk, other.state, other.held_until = new_id(), State.HELD, NOW
+    UnfinishedCall.objects.create(
+        id=other.pk, tenant_id=other.tenant_id, state=State.QUEUED, work_class="quick", of_model=True, held=False
+    )
+
+    keep_calls(other)
+
+    assert narrow(other, "state", "of_model", "held", "overdue_at") == (State.HELD, False, True, NOW)
+
+
 @pytest.mark.parametrize("state", [State.QUEUED, State.RUNNING, State.HELD])
 def test_calls_of_a_state_are_found_by_their_narrow_rows(state: State, caller: Caller) -> None:
     calls = waiting(caller.agent, count=3)
