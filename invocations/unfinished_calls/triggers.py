@@ -23,7 +23,7 @@ _FIXED = {
     "tenant_id": "{call}.tenant_id",
 }
 _KEY = "COALESCE(NULLIF({call}.serial_key, ''), {call}.tool)"  # empty: accepted by a process from before the column
-_CHANGED = {
+CHANGED = {
     "state": "{call}.state",
     "work_class": "{call}.work_class",
     "of_model": "substr({call}.tool, 1, 6) = 'model.'",
@@ -34,7 +34,7 @@ _CHANGED = {
     "WHEN 'running' THEN {call}.lease_until END",
     "notified_at": "{call}.notified_at",
 }
-_COLUMNS = {**_FIXED, **_CHANGED}
+_COLUMNS = {**_FIXED, **CHANGED}
 _NAMED = ", ".join(_COLUMNS)
 # Columns of the call from which a row is made, and its end.
 _SOURCES = (
@@ -50,7 +50,7 @@ def _insert(table: str) -> str:
     return f"INSERT INTO {table} ({_NAMED}) VALUES ({_values('NEW')})"  # noqa: S608  names only
 
 
-_CHANGES = ", ".join(f"{column} = {value.format(call='NEW')}" for column, value in _CHANGED.items())
+_CHANGES = ", ".join(f"{column} = {value.format(call='NEW')}" for column, value in CHANGED.items())
 _FUNCTION = "toolhub_keep_unfinished_call"
 # Whoever may execute it may have a table of their own call it, and who puts it up has to: nobody does but the owner. What fires it
 # needs no such right, so it asks where it is as well: restores may leave rights out. What it calls is PostgreSQL's own.
@@ -102,12 +102,14 @@ def unfinished_call_triggers(vendor: str) -> list[Trigger]:
     return [Trigger(CALLS, name, f"CREATE TRIGGER {name} {what}") for name, what in _SQLITE.items()]
 
 
-def keep_unfinished_calls(connection: BaseDatabaseWrapper) -> None:
-    """Put the triggers up, or up again, and the rows with them: nobody writes a call between the two."""
+def keep_unfinished_calls(connection: BaseDatabaseWrapper) -> bool:
+    """Put the triggers up, or up again, and the rows with them: nobody writes a call between the two. False where all stood."""
     wanted = unfinished_call_triggers(connection.vendor)
     with transaction.atomic(using=connection.alias):
-        if missing_triggers(connection, wanted):
-            install_triggers(connection, wanted)
-            with connection.cursor() as cursor:
-                for statement in _FILL:
-                    cursor.execute(statement)
+        if not missing_triggers(connection, wanted):
+            return False
+        install_triggers(connection, wanted)
+        with connection.cursor() as cursor:
+            for statement in _FILL:
+                cursor.execute(statement)
+    return True
