@@ -31,7 +31,7 @@ from starlette.responses import Response
 
 from access.authentication.bearer import find_header_holder, resolve_header_principal
 from access.connections.resources import mcp_resource
-from invocations.mcp.request_context import CallerRefused, McpSession
+from invocations.mcp.request_context import SCOPE_KEY, CallerRefused, McpSession
 from invocations.request_tallies import note_rejected
 from kernel.http.exception_handlers import translate_exception
 from kernel.http.parsers import read_json
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
     from access.authentication.known_keys import KeyHolder, ReadAhead
     from invocations.mcp.open_streams import TrackedSend
+    from invocations.mcp.request_context import McpRequest
     from kernel.http.body_limits import Receive
     from kernel.principal import Principal
 
@@ -54,6 +55,7 @@ log = logging.getLogger("toolhub.mcp")
 METHOD = "tools/call"
 MAX_BYTES = 16 * 1024  # of a message: read on the event loop
 PING_S = 15.0  # as the SDK: what is silent for longer is cut off by some proxies
+LOOK_S = 1.0  # once that is over, until it is known who asks
 PING = b": ping\r\n\r\n"
 _TAKES_BOTH = frozenset({"application/json,text/event-stream", "text/event-stream,application/json", "*/*"})
 _MEMBERS = {"jsonrpc", "id", "method", "params"}
@@ -192,7 +194,7 @@ async def answer_plain_message(
 
     gone = asyncio.create_task(_wait_until_gone(receive))
     gone.add_done_callback(leave)
-    stream = _LateStream(send)
+    stream = _LateStream(send, scope[SCOPE_KEY])
     try:
         answer = await _ask_kernel(message, server, scope)
     finally:
@@ -231,10 +233,12 @@ def _describe_error(message: PlainMessage, error: Exception) -> ErrorData:
 
 
 class _LateStream:
-    """The answer as a stream of events, begun only when it is not there soon: what is silent for long is cut off on the way."""
+    """The answer as a stream of events, begun only when it is not there soon: what is silent for long is cut off on the way. Not
+    before it is known who asks: whoever may not is told so by the status of an answer, and whoever is another is answered elsewhere.
+    """
 
-    def __init__(self, send: TrackedSend) -> None:
-        self._send, self._over = send, asyncio.Event()
+    def __init__(self, send: TrackedSend, request: McpRequest) -> None:
+        self._send, self._request, self._over = send, request, asyncio.Event()
         self._pinging: asyncio.Task[None] | None = None
         self._begins = asyncio.get_running_loop().call_later(PING_S, self._begin)
 
@@ -243,7 +247,10 @@ class _LateStream:
         return self._pinging is not None
 
     def _begin(self) -> None:
-        self._pinging = asyncio.create_task(self._ping())
+        if self._request.caller is None:
+            self._begins = asyncio.get_running_loop().call_later(min(PING_S, LOOK_S), self._begin)
+        else:
+            self._pinging = asyncio.create_task(self._ping())
 
     async def _ping(self) -> None:
         await begin_stream(self._send)

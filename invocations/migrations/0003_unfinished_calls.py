@@ -34,12 +34,16 @@ class Migration(migrations.Migration):
                 ("state", models.CharField(max_length=16)),
                 ("work_class", models.CharField(max_length=8)),
                 ("of_model", models.BooleanField()),
+                ("held", models.BooleanField()),
                 ("serial_key", models.CharField(blank=True, max_length=128)),
                 ("running_key", models.CharField(blank=True, max_length=128)),
                 ("overdue_at", models.DateTimeField(null=True)),
                 ("notified_at", models.DateTimeField(null=True)),
             ],
             options={
+                "indexes": [
+                    models.Index(condition=models.Q(("held", False)), fields=["id"], name="unfinished_call_not_held")
+                ],
                 "constraints": [
                     models.UniqueConstraint(
                         condition=models.Q(("running_key", ""), _negated=True),

@@ -36,15 +36,16 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("toolhub.queue")
 LOOKS = 5  # at most, for one that no other worker takes meanwhile
-# Whose turn it is, in order, by what waits and runs alone; of these the first that nobody has locked.
+# Whose turn it is, in order, by what waits and runs alone; of these the first that nobody has locked. `NOT held` says nothing new: by
+# these words an index is found which has none of the calls that wait for people, who take their time.
 CHOSEN = """
 WITH chosen AS (
   SELECT turn.id FROM (
     SELECT w.id FROM invocations_unfinishedcall w
       LEFT JOIN (SELECT tenant_id, count(*) AS at_work FROM invocations_unfinishedcall
-                  WHERE state = 'running' AND NOT of_model GROUP BY tenant_id) busy
+                  WHERE state = 'running' AND NOT held AND NOT of_model GROUP BY tenant_id) busy
         ON busy.tenant_id = w.tenant_id
-     WHERE w.state = 'queued' AND (w.overdue_at IS NULL OR w.overdue_at > {now})
+     WHERE w.state = 'queued' AND NOT w.held AND (w.overdue_at IS NULL OR w.overdue_at > {now})
        AND w.work_class IN ({classes}) AND w.tenant_id NOT IN ({full}){not_serial}
        AND NOT (w.serial_key <> '' AND EXISTS (
            SELECT 1 FROM invocations_unfinishedcall r
@@ -80,11 +81,11 @@ SQLITE = f"{CHOSEN}{UPDATE} RETURNING id".format(
     lease_until="%(lease_until)s",
 ).encode()
 
-WAITING = b"SELECT 1 FROM invocations_unfinishedcall WHERE state = 'queued' LIMIT 1"
+WAITING = b"SELECT 1 FROM invocations_unfinishedcall WHERE state = 'queued' AND NOT held LIMIT 1"
 # The same, and whether one of a tenant that has places left.
 WAITING_BESIDE = b"""
-SELECT EXISTS (SELECT FROM invocations_unfinishedcall WHERE state = 'queued' AND tenant_id <> ALL(%(full)s::uuid[])),
-       EXISTS (SELECT FROM invocations_unfinishedcall WHERE state = 'queued')"""
+SELECT EXISTS (SELECT FROM invocations_unfinishedcall WHERE state = 'queued' AND NOT held AND tenant_id <> ALL(%(full)s::uuid[])),
+       EXISTS (SELECT FROM invocations_unfinishedcall WHERE state = 'queued' AND NOT held)"""
 
 
 @dataclass(frozen=True, slots=True)

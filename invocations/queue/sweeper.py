@@ -25,6 +25,7 @@ from invocations.queue import outbox
 from invocations.queue.retries import may_run_again, requeue_call
 from invocations.replays.outbox import relay_waiting_replays
 from invocations.request_tallies import record_tallies
+from invocations.unfinished_calls import lost_rows
 from invocations.unfinished_calls.models import UnfinishedCall
 from kernel.database.connections import database_now
 from kernel.ids import encode
@@ -133,6 +134,7 @@ def sweep_once() -> dict[str, int]:
         "consents_expired": expire_consents(limit=BATCH),
     }
     done["settled"] = settle_lost_budgets()
+    done["narrow_rows_mended"] = lost_rows.watch.look()
     done["counted_witnessed"] = record_tallies(now=datetime.now(UTC), limit=BATCH)
     return done
 

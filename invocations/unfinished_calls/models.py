@@ -19,6 +19,9 @@ class UnfinishedCall(models.Model):
     state = models.CharField(max_length=16)
     work_class = models.CharField(max_length=8)
     of_model = models.BooleanField()  # no worker runs it
+    held = (
+        models.BooleanField()
+    )  # the state, as what most calls never change: no claim reads those that wait for a person
     serial_key = models.CharField(max_length=128, blank=True)  # of which calls one runs at a time; empty: any number
     running_key = models.CharField(max_length=128, blank=True)  # the same while it runs
     overdue_at = models.DateTimeField(
@@ -35,6 +38,8 @@ class UnfinishedCall(models.Model):
                 name="unfinished_call_serial_key_runs_once",
             ),
         ]
+        # By the state itself a claim and an end would write entries into all indexes.
+        indexes = [models.Index(fields=["id"], name="unfinished_call_not_held", condition=Q(held=False))]
 
     def __str__(self) -> str:
         return f"{self.id} ({self.state})"

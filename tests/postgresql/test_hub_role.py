@@ -12,7 +12,7 @@ from django.db import connection, transaction
 
 from kernel.database.postgresql.base import ROLE
 from tests.integration.evidence.facts.test_append_only import ANYWHERE, ON_POSTGRESQL, everything, from_outside, sealed
-from toolhub.database.hub_role import HUB_ROLE, may_alter_tables
+from toolhub.database.hub_role import HUB_ROLE, grant_rights, may_alter_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -84,6 +84,19 @@ def test_it_sees_all_tenants_as_the_hub_and_one_as_a_request(
 
     assert all_of_them >= {caller.by.tenant_id, foreign_caller.by.tenant_id}
     assert (nobodys, one) == ((0,), {caller.by.tenant_id})
+
+
+@pytest.mark.req("TOOLS-22")
+def test_nobody_makes_anything_among_the_tables_but_their_owner() -> None:
+    asked = "SELECT has_schema_privilege(%s, 'public', 'CREATE'), has_schema_privilege(%s, 'public', 'CREATE')"
+    with connection.cursor() as cursor:
+        cursor.execute("GRANT CREATE ON SCHEMA public TO PUBLIC")  # as until PostgreSQL 15
+
+    grant_rights(connection)
+
+    with connection.cursor() as cursor:
+        cursor.execute(asked, [ROLE, HUB_ROLE])
+        assert cursor.fetchone() == (False, False)
 
 
 @pytest.mark.req("TOOLS-18")

@@ -44,6 +44,9 @@ def grant_rights(connection: BaseDatabaseWrapper) -> None:
         cursor.execute(_MAKE)
         cursor.execute("SELECT count(*) FROM pg_roles WHERE rolname = %s", [HUB_ROLE])
         roles = f"{ROLE}, {HUB_ROLE}" if cursor.fetchone() == (1,) else ROLE
+        # Everybody's until PostgreSQL 15: what somebody makes there others may call for something of ours. Where the schema is not the
+        # owner's to give, nothing is taken.
+        cursor.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
         cursor.execute(f"GRANT USAGE ON SCHEMA public TO {roles}")
         cursor.execute(f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {roles}")
         cursor.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {roles}")

@@ -18,6 +18,7 @@ from evidence.months.partitions import (
     is_divided,
 )
 from invocations.evidence_pairs.constraints import install_pair_triggers
+from invocations.unfinished_calls.lost_rows import find_lost_rows, mend_rows
 from invocations.unfinished_calls.triggers import keep_unfinished_calls
 from registry.discovery.search import install_search_triggers
 from toolhub.database.hub_role import grant_rights
@@ -44,7 +45,8 @@ def _put_up(connection: BaseDatabaseWrapper) -> None:
         install_month_function(connection)
     install_pair_triggers(connection)
     install_search_triggers(connection)
-    keep_unfinished_calls(connection)
+    if not keep_unfinished_calls(connection):
+        mend_rows(connection, find_lost_rows(connection))
     # Rights come last: no table can be reached before its policy stands.
     if connection.vendor == "postgresql" and install_policies(connection):
         grant_rights(connection)

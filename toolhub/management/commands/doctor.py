@@ -26,6 +26,7 @@ from invocations.sandbox.engine import Engine, EngineError
 from invocations.sandbox.factory import current_isolation_checks, current_sandbox, find_boxes
 from invocations.sandbox.isolation.runtime_lines import NOTE, OK, WRONG, DoctorLine, describe_runtimes
 from invocations.sandbox.remote.sandbox import RemoteSandbox
+from invocations.unfinished_calls.lost_rows import find_lost_rows
 from invocations.unfinished_calls.triggers import unfinished_call_triggers
 from kernel.database.triggers import missing_triggers
 from kernel.problems import Problem
@@ -59,6 +60,8 @@ NO_CONNECTION = (
     "{}. If the server does not know the role {} or the database, the hub is not set up yet: type `.venv/bin/python manage.py "
     "init` as the role that owns the tables (docs/how-to/run-the-production-shape.md). Otherwise look at TOOLHUB_DATABASE_URL."
 )
+
+LOOKED_AT = 100_000  # the newest calls: whether what the queue knows of them is there
 
 
 class Remark(str):
@@ -97,6 +100,10 @@ def database() -> str:
     if missing_triggers(connection, unfinished_call_triggers(connection.vendor)):
         raise LookupError(
             "Calls that wait are not found: triggers of the queue are missing; type `.venv/bin/python manage.py migrate`."
+        )
+    if lost := find_lost_rows(connection, newest=LOOKED_AT):
+        raise LookupError(
+            f"The queue knows {len(lost)} calls otherwise than they are; type `.venv/bin/python manage.py migrate`."
         )
     return f"{connection.vendor} answers, all migrations applied"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -252,6 +253,48 @@ def test_what_takes_long_becomes_a_stream_that_is_kept_alive(
         assert stream.sent[0]["status"] == 200
         assert dict(stream.sent[0]["headers"])[b"content-type"] == b"text/event-stream"
         assert not stream.sent[-1].get("more_body")
+
+    converse(say)
+    assert taken == [1]
+
+
+@pytest.mark.parametrize("revision", REVISIONS[:2])
+@pytest.mark.parametrize(("key", "status"), [("revoked", 401), ("another's", 200)])
+def test_nothing_is_kept_alive_before_it_is_known_who_asks(
+    key: str,
+    status: int,
+    revision: str,
+    caller: Caller,
+    foreign_caller: Caller,
+    taken: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else there would be two answers: the stream, and what is said to whoever may not, or is another."""
+    if key == "revoked":
+        ApiKey.objects.filter(agent=caller.agent).update(revoked_at=timezone.now(), revoked_by="somebody")
+    else:
+        known = KeyHolder(foreign_caller.by.tenant_id, foreign_caller.agent.pk, caller.agent.pk)
+        monkeypatch.setitem(known_keys._known, compute_digest(caller.key), known)
+    monkeypatch.setattr(plain_exchanges, "PING_S", 0.01)
+    due = threading.Event()
+    begin, resolve = plain_exchanges._LateStream._begin, plain_exchanges.resolve_header_principal
+
+    def begin_now(stream: Any) -> None:
+        begin(stream)
+        due.set()
+
+    def resolve_late(*asked: Any, **more: Any) -> Any:
+        assert due.wait(30)
+        return resolve(*asked, **more)
+
+    monkeypatch.setattr(plain_exchanges._LateStream, "_begin", begin_now)
+    monkeypatch.setattr(plain_exchanges, "resolve_header_principal", resolve_late)
+    body, headers = build_request(caller, revision, CALL)
+
+    async def say() -> None:
+        stream = Stream(body, {"Content-Length": str(len(body))} | headers, "POST")
+        await stream.task
+        assert [each["status"] for each in stream.sent if each["type"] == "http.response.start"] == [status]
 
     converse(say)
     assert taken == [1]

@@ -11,14 +11,21 @@ from django.db import IntegrityError, connection, transaction
 from invocations.call_outcomes import build_state_filter
 from invocations.models import Invocation, State
 from invocations.queue.claims import claim_call
+from invocations.queue.sweeper import sweep_once
+from invocations.unfinished_calls import lost_rows
+from invocations.unfinished_calls.lost_rows import find_lost_rows
 from invocations.unfinished_calls.models import UnfinishedCall
 from invocations.unfinished_calls.triggers import keep_unfinished_calls, unfinished_call_triggers
 from kernel.database.triggers import missing_triggers
 from kernel.ids import new_id
 from tests.support.begin_end_pairs import end_call, keep_calls
 from tests.support.waiting_calls import waiting
+from toolhub.database.post_migration import after_migration
+from toolhub.management.commands import doctor
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from tests.conftest import Caller
 
 pytestmark = pytest.mark.django_db
@@ -79,6 +86,20 @@ def test_a_call_that_ends_as_it_begins_has_none(caller: Caller) -> None:
     assert list(UnfinishedCall.objects.values_list("pk", flat=True)) == [waits.pk]
 
 
+def test_a_row_that_was_loaded_before_its_call_says_what_the_call_says(caller: Caller) -> None:
+    """As `loaddata` has them in either order."""
+    (waits,) = waiting(caller.agent)
+    other = Invocation.objects.get(pk=waits.pk)
+    other.pk, other.state, other.held_until = new_id(), State.HELD, NOW
+    UnfinishedCall.objects.create(
+        id=other.pk, tenant_id=other.tenant_id, state=State.QUEUED, work_class="quick", of_model=True, held=False
+    )
+
+    keep_calls(other)
+
+    assert narrow(other, "state", "of_model", "held", "overdue_at") == (State.HELD, False, True, NOW)
+
+
 @pytest.mark.parametrize("state", [State.QUEUED, State.RUNNING, State.HELD])
 def test_calls_of_a_state_are_found_by_their_narrow_rows(state: State, caller: Caller) -> None:
     calls = waiting(caller.agent, count=3)
@@ -120,6 +141,63 @@ def test_rows_are_made_anew_with_triggers_that_were_gone(caller: Caller) -> None
 
     assert set(UnfinishedCall.objects.values_list("pk", flat=True)) == {waits.pk, later.pk}
     assert missing_triggers(connection, wanted) == []
+
+
+def lose_rows(caller: Caller) -> dict[UUID, Any]:
+    """As a hand in the database does it: one is gone, one says something else, and one is of no call that goes on."""
+    gone, other, right = waiting(caller.agent, count=3)
+    UnfinishedCall.objects.filter(pk=gone.pk).delete()
+    UnfinishedCall.objects.filter(pk=other.pk).update(work_class="long", overdue_at=None)
+    stray = UnfinishedCall.objects.get(pk=other.pk)
+    UnfinishedCall.objects.create(
+        **{each.name: getattr(stray, each.name) for each in stray._meta.fields} | {"id": new_id()}
+    )
+    return {each.pk: each.queue_deadline_at for each in (gone, other, right)}
+
+
+def all_rows() -> dict[UUID, Any]:
+    return dict(UnfinishedCall.objects.filter(work_class="quick").values_list("pk", "overdue_at"))
+
+
+@pytest.mark.req("TOOLS-27")
+def test_rows_that_were_lost_are_made_again_by_a_migration(caller: Caller) -> None:
+    wanted = lose_rows(caller)
+    assert len(find_lost_rows(connection)) == 3
+    with pytest.raises(LookupError, match="The queue knows 3 calls otherwise"):
+        doctor.database()
+
+    after_migration(using="default")
+
+    assert (all_rows(), find_lost_rows(connection)) == (wanted, [])
+    doctor.database()
+
+
+def test_a_sweeper_looks_for_lost_rows_now_and_then_among_so_many_calls(
+    caller: Caller, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    monkeypatch.setattr(lost_rows, "watch", lost_rows.LostRowWatch())
+    wanted = lose_rows(caller)
+
+    assert [sweep_once()["narrow_rows_mended"] for _ in range(2)] == [3, 0]
+    assert all_rows() == wanted
+
+    monkeypatch.setattr(lost_rows, "BATCH", 2)
+    monkeypatch.setattr(lost_rows, "LOOK_EVERY_S", 0.0)
+    watch = lost_rows.LostRowWatch()
+    UnfinishedCall.objects.filter(pk=min(wanted)).delete()
+    # The third call is among the second two; then it begins anew with the newest.
+    assert [watch.look() for _ in range(3)] == [0, 1, 0]
+    UnfinishedCall.objects.filter(pk=max(wanted)).delete()
+    assert watch.look() + watch.look() == 1
+    assert all_rows() == wanted
+
+    monkeypatch.setattr(lost_rows, "BATCH", 1)
+    watch = lost_rows.LostRowWatch()
+    UnfinishedCall.objects.filter(pk=min(wanted)).delete()
+    settings.TOOLHUB_HOLD_S = -10 * 24 * 3600  # all of them are too old to wait
+    assert [watch.look() for _ in range(4)] == [0, 0, 0, 0]
+    settings.TOOLHUB_HOLD_S = 3600
+    assert [watch.look() for _ in range(3)] == [0, 0, 1]
 
 
 def test_no_index_of_calls_has_to_do_with_what_changes_while_they_wait_and_run() -> None:
