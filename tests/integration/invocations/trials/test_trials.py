@@ -145,6 +145,20 @@ def test_lists_of_trials_are_live_while_one_of_them_has_no_end(
         assert 'data-live="trials"' not in see(reviewer, each), each
 
 
+def test_a_list_of_trials_asks_for_the_review_where_a_decision_was_not_accepted(
+    waiting: ToolVersion, reviewer: Person, docker: Sandbox
+) -> None:
+    send(reviewer, waiting, **{"t:/text": "hello there"})
+    address = reverse("review_decide", args=[waiting.pk])
+
+    for target in ({}, {"HX-Request": "true", "HX-Target": "review-panel"}):
+        answer = reviewer.client().post(address, {}, headers=target)
+
+        assert answer.status_code == 422
+        asked = f'data-live="trials" hx-get="{reverse("review", args=[waiting.pk])}" hx-trigger="live"'
+        assert asked in answer.content.decode()
+
+
 @pytest.mark.req("TOOLS-28")
 def test_a_trial_is_on_record_without_its_values_and_is_no_call(
     waiting: ToolVersion, reviewer: Person, docker: Sandbox
