@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from access.halts.services import throw_halt
-from access.members.services import end_membership
+from access.members.services import end_membership, give_permission
 from access.models import Reach
 from access.roles import Role
 from evidence.erasures.holders import CLASSES
@@ -157,6 +157,21 @@ def test_a_list_of_trials_asks_for_the_review_where_a_decision_was_not_accepted(
         assert answer.status_code == 422
         asked = f'data-live="trials" hx-get="{reverse("review", args=[waiting.pk])}" hx-trigger="live"'
         assert asked in answer.content.decode()
+
+
+def test_who_may_review_one_tool_alone_has_a_list_of_trials_that_asks_by_itself(
+    waiting: ToolVersion, tenant: Tenant, docker: Sandbox
+) -> None:
+    owner = make_person(tenant, "owen", Role.OWNER)
+    nora = make_person(tenant, "nora", Role.DEVELOPER)
+    give_permission(user_id=nora.user.pk, permission="tools.review", on=waiting.tool, by=owner.by)
+    address = send(nora, waiting, **{"t:/text": "hello there"}).url
+
+    for each in (address, reverse("trial_new", args=[waiting.pk]), reverse("review", args=[waiting.pk])):
+        assert f'hx-get="{each}" hx-trigger="every 5s" hx-select="#trial-list"' in see(nora, each), each
+    work_through()
+
+    assert "every 5s" not in see(nora, address)
 
 
 @pytest.mark.req("TOOLS-28")
