@@ -137,8 +137,8 @@ def test_lists_of_trials_are_live_while_one_of_them_has_no_end(
 
     for each in pages:
         page = see(reviewer, each)
-        assert 'data-live="trials"' in page, each
-        assert f'hx-get="{each}" hx-trigger="live" hx-select="#trial-list"' in page
+        assert f'data-live="trials" hx-get="{each}"' in page, each
+        assert 'hx-trigger="live"\n     hx-select="#trial-list"' in page
     work_through()
 
     for each in pages:
@@ -155,7 +155,7 @@ def test_a_list_of_trials_asks_for_the_review_where_a_decision_was_not_accepted(
         answer = reviewer.client().post(address, {}, headers=target)
 
         assert answer.status_code == 422
-        asked = f'data-live="trials" hx-get="{reverse("review", args=[waiting.pk])}" hx-trigger="live"'
+        asked = f'data-live="trials" hx-get="{reverse("review", args=[waiting.pk])}"'
         assert asked in answer.content.decode()
 
 
@@ -168,10 +168,12 @@ def test_who_may_review_one_tool_alone_has_a_list_of_trials_that_asks_by_itself(
     address = send(nora, waiting, **{"t:/text": "hello there"}).url
 
     for each in (address, reverse("trial_new", args=[waiting.pk]), reverse("review", args=[waiting.pk])):
-        assert f'hx-get="{each}" hx-trigger="every 5s" hx-select="#trial-list"' in see(nora, each), each
+        page = see(nora, each)
+        assert f'data-live="trials" hx-get="{each}"' in page, each
+        assert 'hx-trigger="every 5s"\n     hx-select="#trial-list"' in page
     work_through()
 
-    assert "every 5s" not in see(nora, address)
+    assert 'data-live="trials"' not in see(nora, address)
 
 
 @pytest.mark.req("TOOLS-28")
