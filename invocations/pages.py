@@ -156,11 +156,10 @@ def _invocation(request: ConsoleRequest, invocation_id: UUID) -> Invocation:
 def invocation_detail(request: ConsoleRequest, invocation_id: UUID) -> HttpResponse:
     """Context: invocation (with .agent, .version, .grant, .consent), tab (``story`` or ``record``), here (its address),
     story (CallStory), chart (a Waterfall or None; ``?steps=all`` with steps of 0 ms), facts, pair ({begin, end}: each None or
-    {fact, leaf, hash}), attempts,
-    reached ({rows, more, elsewhere} or empty), proposed_calls (of its answer's proposals), may_search, snapshots, may_reveal,
-    may_cancel, may_resolve, form (ReasonForm), callback (CallbackDelivery or None), artifacts (rows, for those who may reveal or
-    remove them), may_remove_artifacts, opened ({row, word} for each of them, once they are revealed), revealed (None, or a list of
-    RevealedValue: shown once, after a POST).
+    {fact, leaf, hash}), attempts, reached ({rows, more, elsewhere} or empty), proposed_calls (of its answer's proposals),
+    may_search, snapshots, may_reveal, may_cancel, may_resolve, form (ReasonForm), callback (CallbackDelivery or None), artifacts
+    (rows, for those who may reveal or remove them), may_remove_artifacts, opened ({row, word} for each of them, once they are
+    revealed), revealed (None, or a list of RevealedValue: shown once, after a POST).
     """
     return _page(request, _invocation(request, invocation_id), ReasonForm())
 

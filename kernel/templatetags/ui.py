@@ -376,7 +376,7 @@ def pager(context: Context, page: Any, order: str = "", *, at: str = "") -> dict
     request = context["request"]
     return {
         "request": request,
-        "at": at or request.path,
+        "at": at,
         "page": page,
         "shown": len(page.rows),
         "continued": bool(request.GET.get("after")),
