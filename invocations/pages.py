@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
@@ -101,6 +102,7 @@ def _page(
         "section": "invocations",
         "invocation": invocation,
         "tab": tab,
+        "here": reverse("invocation_record" if tab == "record" else "invocation", args=[invocation.pk]),
         "story": tell_story(invocation, _data(pair["begin"]), _data(pair["end"]), by=request.principal),
         "chart": lay_out_steps(build_chart_steps(invocation), instant=request.GET.get("steps") == "all")
         if invocation.steps
@@ -152,12 +154,12 @@ def _invocation(request: ConsoleRequest, invocation_id: UUID) -> Invocation:
 @require_GET
 @needs("invocations.view")
 def invocation_detail(request: ConsoleRequest, invocation_id: UUID) -> HttpResponse:
-    """Context: invocation (with .agent, .version, .grant, .consent), tab (``story`` or ``record``), story (CallStory), chart (a
-    Waterfall or None; ``?steps=all`` with steps of 0 ms), facts, pair ({begin, end}: each None or {fact, leaf, hash}), attempts,
-    reached ({rows, more, elsewhere} or empty), proposed_calls (of its answer's proposals), may_search, snapshots, may_reveal,
-    may_cancel, may_resolve, form (ReasonForm), callback (CallbackDelivery or None), artifacts (rows, for those who may reveal or
-    remove them), may_remove_artifacts, opened ({row, word} for each of them, once they are revealed), revealed (None, or a list of
-    RevealedValue: shown once, after a POST).
+    """Context: invocation (with .agent, .version, .grant, .consent), tab (``story`` or ``record``), here (its address),
+    story (CallStory), chart (a Waterfall or None; ``?steps=all`` with steps of 0 ms), facts, pair ({begin, end}: each None or
+    {fact, leaf, hash}), attempts, reached ({rows, more, elsewhere} or empty), proposed_calls (of its answer's proposals),
+    may_search, snapshots, may_reveal, may_cancel, may_resolve, form (ReasonForm), callback (CallbackDelivery or None), artifacts
+    (rows, for those who may reveal or remove them), may_remove_artifacts, opened ({row, word} for each of them, once they are
+    revealed), revealed (None, or a list of RevealedValue: shown once, after a POST).
     """
     return _page(request, _invocation(request, invocation_id), ReasonForm())
 

@@ -66,6 +66,9 @@ def _render(
         "manifest": version.view,
         "arguments": arguments,
         "wrong": arguments.list_wrong(),
+        "here": reverse("trial", args=[version.pk, answer.row.pk])
+        if answer
+        else reverse("trial_new", args=[version.pk]),
         "look_again": reverse("trial_new", args=[version.pk]),
         "not_run": not_run,
         "why_not": why_not,
@@ -79,8 +82,8 @@ def _render(
 @require_http_methods(["GET", "POST"])
 @needs("tools.review", held=on_version)
 def trial_new(request: ConsoleRequest, version_id: UUID) -> HttpResponse:
-    """Context: version, manifest, arguments (ArgumentForm), wrong (its fields with errors), look_again, not_run, why_not, trials (the
-    last ones of this person), works (some of them have no end yet), answer (None).
+    """Context: version, manifest, arguments (ArgumentForm), wrong (its fields with errors), here (the page's own address),
+    look_again, not_run, why_not, trials (the last ones of this person), works (some of them have no end yet), answer (None).
 
     POST the arguments; ``do``: a button that has the form drawn again.
     """

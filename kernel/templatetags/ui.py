@@ -276,9 +276,9 @@ register.simple_tag(visualizations.share_bar)
 
 
 @register.inclusion_tag("components/waterfall.html")
-def waterfall(chart: Waterfall) -> dict[str, Any]:
-    """The steps of a call on one axis."""
-    return {"chart": chart}
+def waterfall(chart: Waterfall, *, at: str = "") -> dict[str, Any]:
+    """The steps of a call on one axis. ``at``: the address of the page, where it is drawn at that of a form too."""
+    return {"chart": chart, "at": at}
 
 
 @register.inclusion_tag("components/stacked_chart.html")
@@ -369,13 +369,14 @@ def error_summary(form: BaseForm) -> dict[str, Any]:
 
 
 @register.inclusion_tag("components/pager.html", takes_context=True)
-def pager(context: Context, page: Any, order: str = "") -> dict[str, Any]:
+def pager(context: Context, page: Any, order: str = "", *, at: str = "") -> dict[str, Any]:
     """Older rows, or of a list in the ``order`` of names those with the next, by the cursor of ``pagination.Page``. The list's query
-    goes along, or filters would be lost.
+    goes along, or filters would be lost. ``at``: the address of the list, where it is drawn at that of a refused form too.
     """
     request = context["request"]
     return {
         "request": request,
+        "at": at,
         "page": page,
         "shown": len(page.rows),
         "continued": bool(request.GET.get("after")),

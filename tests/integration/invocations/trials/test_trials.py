@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from access.halts.services import throw_halt
-from access.members.services import end_membership
+from access.members.services import end_membership, give_permission
 from access.models import Reach
 from access.roles import Role
 from evidence.erasures.holders import CLASSES
@@ -137,12 +137,43 @@ def test_lists_of_trials_are_live_while_one_of_them_has_no_end(
 
     for each in pages:
         page = see(reviewer, each)
-        assert 'data-live="trials"' in page, each
-        assert f'hx-get="{each}" hx-trigger="live" hx-select="#trial-list"' in page
+        assert f'data-live="trials" hx-get="{each}"' in page, each
+        assert 'hx-trigger="live"\n     hx-select="#trial-list"' in page
     work_through()
 
     for each in pages:
         assert 'data-live="trials"' not in see(reviewer, each), each
+
+
+def test_a_list_of_trials_asks_for_the_review_where_a_decision_was_not_accepted(
+    waiting: ToolVersion, reviewer: Person, docker: Sandbox
+) -> None:
+    send(reviewer, waiting, **{"t:/text": "hello there"})
+    address = reverse("review_decide", args=[waiting.pk])
+
+    for target in ({}, {"HX-Request": "true", "HX-Target": "review-panel"}):
+        answer = reviewer.client().post(address, {}, headers=target)
+
+        assert answer.status_code == 422
+        asked = f'data-live="trials" hx-get="{reverse("review", args=[waiting.pk])}"'
+        assert asked in answer.content.decode()
+
+
+def test_who_may_review_one_tool_alone_has_a_list_of_trials_that_asks_by_itself(
+    waiting: ToolVersion, tenant: Tenant, docker: Sandbox
+) -> None:
+    owner = make_person(tenant, "owen", Role.OWNER)
+    nora = make_person(tenant, "nora", Role.DEVELOPER)
+    give_permission(user_id=nora.user.pk, permission="tools.review", on=waiting.tool, by=owner.by)
+    address = send(nora, waiting, **{"t:/text": "hello there"}).url
+
+    for each in (address, reverse("trial_new", args=[waiting.pk]), reverse("review", args=[waiting.pk])):
+        page = see(nora, each)
+        assert f'data-live="trials" hx-get="{each}"' in page, each
+        assert 'hx-trigger="every 5s"\n     hx-select="#trial-list"' in page
+    work_through()
+
+    assert 'data-live="trials"' not in see(nora, address)
 
 
 @pytest.mark.req("TOOLS-28")
