@@ -154,10 +154,13 @@ def compute_operation_digest(document: OpenApiDocument, entry: OperationEntry, s
     }
     schemes = find_schemes(document)
     definitions: dict[str, str] = {}
+    followed: set[int] = set()  # what a place refers to counts once, by however many spellings it is named
     waiting = list(find_references(said))
     while waiting:
         reference = waiting.pop()
         if reference not in definitions:
             definitions[reference], inner = document.measure(reference, entry.pointer)
-            waiting += inner
+            if id(inner) not in followed:
+                followed.add(id(inner))
+                waiting += [each for each in inner if each not in definitions]
     return compute_json_digest({"said": said, "schemes": schemes, "definitions": definitions})
