@@ -16,6 +16,7 @@ from tests.support.openapi_documents import (
     parameter,
     read,
 )
+from unitools.openapi import texts
 from unitools.openapi.documents import DocumentUnfit
 from unitools.openapi.operations import compute_operation_digest
 from unitools.openapi.requests import build_request
@@ -185,6 +186,23 @@ def test_a_definition_that_holds_many_spellings_of_its_own_name_is_followed_once
         tracemalloc.stop()
 
     assert peak < 8_000_000  # 2,000 × 2,000 references take 32 MB
+
+
+@pytest.mark.attack
+@pytest.mark.req("BRING-1", "SVC-6")
+def test_a_text_without_end_is_kept_by_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = list[int]()
+
+    def clean(said: str, longest: int) -> tuple[str, str]:
+        kept.append(len(said))
+        return texts._clean.__wrapped__(said, longest)
+
+    monkeypatch.setattr(texts, "_clean", clean)
+
+    text, why = texts.clean_text("a " * 1_000_000, 100)
+
+    assert kept == [401]
+    assert (len(text), why) == (100, "A text has more than 100 characters; it is cut.")
 
 
 @pytest.mark.req("BRING-1")
