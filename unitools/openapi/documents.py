@@ -161,6 +161,10 @@ class OpenApiDocument:
                 self._measured[reference] = self._measure_target(target, pointer)
         return self._measured[reference]
 
+    def is_same(self, one: Any, other: Any, pointer: str) -> bool:
+        """Whether two values that stand in the document say the same. ``pointer``: of who asks."""
+        return one is other or self._measure_target(one, pointer)[0] == self._measure_target(other, pointer)[0]
+
     def _measure_target(self, target: Any, pointer: str) -> tuple[str, tuple[str, ...]]:
         """Once, by however many references it is named: `#/a` and `#/%61` are one place."""
         if id(target) not in self._targets:
