@@ -192,12 +192,13 @@ def test_a_definition_that_holds_many_spellings_of_its_own_name_is_followed_once
 @pytest.mark.req("BRING-1", "SVC-6")
 def test_a_text_without_end_is_kept_by_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = list[int]()
+    clean = texts._clean
 
-    def clean(said: str, longest: int) -> tuple[str, str]:
+    def count(said: str, longest: int) -> tuple[str, str]:
         kept.append(len(said))
-        return texts._clean.__wrapped__(said, longest)
+        return clean(said, longest)
 
-    monkeypatch.setattr(texts, "_clean", clean)
+    monkeypatch.setattr(texts, "_clean", count)
 
     text, why = texts.clean_text("a " * 1_000_000, 100)
 
