@@ -187,7 +187,7 @@ def test_a_header_has_to_be_said_only_where_its_part_is_always_there(
 
 @pytest.mark.req("BRING-1")
 def test_headers_that_may_be_left_out_are_where_they_would_be_too_many_arguments() -> None:
-    headers = {f"X-A{number}": {} for number in range(20)} | {"X-Rate": {"required": True}}
+    headers: dict[str, Any] = {f"X-A{number}": {} for number in range(20)} | {"X-Rate": {"required": True}}
     properties = {f"p{number}": {"type": "string"} for number in range(290)}
     content = form(properties, {"p0": {"headers": headers}}, required=["p0"])
 
@@ -201,7 +201,7 @@ def test_headers_that_may_be_left_out_are_where_they_would_be_too_many_arguments
 @pytest.mark.attack
 @pytest.mark.req("BRING-1", "SVC-6")
 def test_notes_of_one_operation_end() -> None:
-    headers = {f"Content-{number}": {} for number in range(900)}
+    headers: dict[str, Any] = {f"Content-{number}": {} for number in range(900)}
 
     noted = make(sending(form({"photo": BYTES}, {"photo": {"headers": headers}})))[1]
     many = make(of_parameters(*(parameter(f"Sec-{number}", "header") for number in range(1_000))))[1]
