@@ -27,6 +27,7 @@ from unitools.semver import Version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from uuid import UUID
 
     from registry.imports.models import Import
@@ -79,17 +80,19 @@ def read_source_name(version: ToolVersion, kind: ImportKind) -> str:
     return str(manifest.origin.get("operation" if kind == ImportKind.OPENAPI else "tool", ""))
 
 
-def read_source_document(data: bytes, tenant_id: UUID) -> OpenApiDocument:
-    """A tenant has one large document read at a time. Raises :class:`SourceUnfit`."""
-    with (
-        taking_turn("document", tenant_id, busy="Another document is being read.")
-        if len(data) > MAX_SMALL_BYTES
-        else nullcontext()
-    ):
-        try:
-            return read_document(data)
-        except DocumentUnfit as error:
-            raise unfit_document(error) from error
+def taking_document_turn(data: bytes, tenant_id: UUID) -> AbstractContextManager[None]:
+    """A tenant has one large document read, and drafts made of it, at a time."""
+    if len(data) <= MAX_SMALL_BYTES:
+        return nullcontext()
+    return taking_turn("document", tenant_id, busy="Another document is being read.")
+
+
+def read_source_document(data: bytes) -> OpenApiDocument:
+    """Raises :class:`SourceUnfit`."""
+    try:
+        return read_document(data)
+    except DocumentUnfit as error:
+        raise unfit_document(error) from error
 
 
 def make_drafts(

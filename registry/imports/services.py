@@ -66,9 +66,18 @@ def import_document(
     choices = read_document_choices(
         servers=list(servers), secrets=list(secrets), idempotency_header=idempotency_header.strip()
     )
-    document = import_drafts.read_source_document(data, by.tenant_id)
-    group = read_group(group or derive_service_group(document.title))
-    offered = [
+    with import_drafts.taking_document_turn(data, by.tenant_id):
+        document = import_drafts.read_source_document(data)
+        group = read_group(group or derive_service_group(document.title))
+        offered = _list_operations(document)
+        source = {"title": document.title, "version": document.version, "choices": choices}
+        with transaction.atomic():
+            row = _open(ImportKind.OPENAPI, group, source | keep_effects(effects), by=by)
+            return _keep_content(row, data, document.digest, offered, wanted, document=document, by=by)
+
+
+def _list_operations(document: OpenApiDocument) -> list[dict[str, Any]]:
+    return [
         {
             "name": each.id,
             "place": each.place,
@@ -78,10 +87,6 @@ def import_document(
         }
         for each in document.operations.values()
     ]
-    source = {"title": document.title, "version": document.version, "choices": choices}
-    with transaction.atomic():
-        row = _open(ImportKind.OPENAPI, group, source | keep_effects(effects), by=by)
-        return _keep_content(row, data, document.digest, offered, wanted, document=document, by=by)
 
 
 def import_remote(
@@ -315,16 +320,18 @@ def check_read(row: Import) -> None:
 
 def choose_tools(*, import_id: UUID, names: Sequence[str], by: Principal) -> Import:
     """Add drafts of these to those that there are."""
-    document = _read_again(import_id, by=by)  # before the row is locked, since it may take seconds
-    with transaction.atomic():
-        return _add_drafts(lock_import(import_id, by=by), names, document)
+    data = _find_document(import_id, by=by)
+    with import_drafts.taking_document_turn(data, by.tenant_id):  # so that nobody waits for the row meanwhile
+        document = import_drafts.read_source_document(data) if data else None
+        with transaction.atomic():
+            return _add_drafts(lock_import(import_id, by=by), names, document)
 
 
-def _read_again(import_id: UUID, *, by: Principal) -> OpenApiDocument | None:
-    """The document that is kept; None where the source is none, or not read yet."""
+def _find_document(import_id: UUID, *, by: Principal) -> bytes:
+    """The document that is kept; empty where the source is none, or not read yet."""
     kept = Import.objects.filter(pk=import_id, tenant_id=by.tenant_id, kind=ImportKind.OPENAPI, state=ImportState.READ)
     row = kept.only("content").first()
-    return import_drafts.read_source_document(row.unpack_content(), by.tenant_id) if row is not None else None
+    return row.unpack_content() if row is not None else b""
 
 
 def _add_drafts(row: Import, names: Sequence[str], document: OpenApiDocument | None) -> Import:

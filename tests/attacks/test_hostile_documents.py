@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import base64
 import json
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -25,7 +27,7 @@ from tests.support.calls import assert_problem
 from tests.support.policies_in_force import permit, put_in_force
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from tests.conftest import Caller, Person
 
@@ -104,6 +106,23 @@ def spelled(count: int, size: int) -> dict[str, Any]:
     return found
 
 
+def spelled_within(count: int) -> dict[str, Any]:
+    """A place that is named by as many names, all of which it holds."""
+    word = "abcdefghijklmnop"
+    found = referring([ref(word)])
+    within = {"x-all": [ref(spell(word, number)) for number in range(count)]}
+    found["components"] = found["components"] | {"schemas": {word: within}}
+    return found
+
+
+def many_forms(count: int, size: int) -> Iterator[tuple[str, Any]]:
+    """Forms of JSON, each of which has a file behind many properties."""
+    for number in range(count):
+        properties: dict[str, Any] = {f"p{n}": {} for n in range(size)}
+        properties["photo"] = {"type": "string", "format": "binary"}
+        yield f"application/x{number}+json", {"schema": {"type": "object", "properties": properties}}
+
+
 def nested(levels: int, size: int) -> dict[str, Any]:
     """Places within places, each of which is named."""
     deep: Any = {"description": "x" * size}
@@ -145,6 +164,24 @@ def lined(count: int) -> dict[str, Any]:
 
 def served_by(*servers: dict[str, Any]) -> dict[str, Any]:
     return looking() | {"servers": list(servers)}
+
+
+def with_text(said: dict[str, Any], text: str) -> dict[str, Any]:
+    """The same where a key is asked for, and each property of the body has this text."""
+    said["components"] |= {"schemas": {"a": {"type": "string", "description": text}}}
+    return said
+
+
+def having(count: int, **said: Any) -> dict[str, Any]:
+    """A body that is so many times all of one definition."""
+    return taking({"allOf": [ref("a")] * count}, a={"type": "object", "properties": {"p": {"type": "string"}}} | said)
+
+
+def formed(headers: dict[str, Any], *, forms: dict[str, Any] | None = None) -> dict[str, Any]:
+    """A form of one part with these headers, beside other forms of the body."""
+    photo = {"type": "string", "format": "binary"}
+    form = {"schema": {"type": "object", "properties": {"photo": photo}}, "encoding": {"photo": {"headers": headers}}}
+    return looking(method="post", requestBody={"content": {"multipart/form-data": form} | (forms or {})})
 
 
 def varied(**variable: Any) -> dict[str, Any]:
@@ -196,6 +233,14 @@ REFUSED: dict[str, Any] = {
             "variables": {name: {"enum": [f"v{n}" for n in range(100)]} for name in "abc"},
         }
     ),
+    "addresses without end": served_by(*({"url": f"https://a{n}.example.org/" + "a" * 10_000} for n in range(100))),
+    "an address of a hundred thousand variables": served_by(
+        {"url": "https://a.example.org/" + "".join(f"{{v{n}}}" for n in range(MANY * 5))}
+    ),
+    "a hundred thousand names that are required of each of fifty": having(
+        50, required=[f"r{n}" for n in range(MANY * 5)]
+    ),
+    "a hundred thousand headers of a part": formed({f"Content-{n}": {} for n in range(MANY * 5)}),
     "a hundred thousand media types": looking(
         responses={"200": {"description": "", "content": {f"text/x{n}": {"schema": {}} for n in range(100_000)}}}
     ),
@@ -211,6 +256,13 @@ REFUSED: dict[str, Any] = {
 # What can be brought, since nothing of it counts.
 CONTAINED: dict[str, Any] = {
     "one place by ten thousand names": spelled(10_000, 3_000_000),
+    "a place that holds twelve thousand names of itself": spelled_within(12_000),
+    "a hundred thousand extensions of each of fifty": having(50, **{f"x-{n}": 0 for n in range(MANY * 5)}),
+    "one wide property of each of fifty": having(49, properties={"p": {f"x-{n}": 0 for n in range(MANY * 5)}}),
+    "a hundred forms with files, each of many properties": formed({}, forms=dict(many_forms(99, 2_000))),
+    "one long text of each property": with_text(
+        taking({"type": "object", "properties": {f"p{n}": ref("a") for n in range(200)}}), "x" * 2_000_000
+    ),
     "names that are taken": numbered(3_000),
     "an answer that laughs": answering(ref("l0"), **laughing(20)),
     "one large answer by every status": answering_always(
@@ -237,6 +289,34 @@ LEADS_OUT = (
     "a#b",
 )
 REDIRECTS = ("301 Moved", "302 Found", "303 See Other", "307 Temporary Redirect", "308 Permanent Redirect")
+
+
+CPU_S = 10  # of which none takes a half
+ROOM_BYTES = 512 * 1024 * 1024  # of addresses: what Python itself maps is some of it
+DRAFTER = f"""
+import resource, sys
+resource.setrlimit(resource.RLIMIT_CPU, ({CPU_S}, {CPU_S}))
+resource.setrlimit(resource.RLIMIT_AS, ({ROOM_BYTES}, {ROOM_BYTES}))
+from unitools.brought_operations import draft_operations
+from unitools.openapi.documents import read_document
+from unitools.openapi.operations import Choices
+document = read_document(sys.stdin.buffer.read())
+found = draft_operations(document, list(document.operations.values())[:1], "service.hostile", Choices())
+print(len(found.drafts), len(found.refusals))
+"""
+
+
+@pytest.mark.req("BRING-1", "SVC-6")
+@pytest.mark.parametrize("name", [*REFUSED, *CONTAINED])
+def test_no_document_takes_more_time_or_memory_than_a_process_has_for_it(name: str) -> None:
+    said = (REFUSED | CONTAINED)[name]
+
+    run = subprocess.run(
+        [sys.executable, "-c", DRAFTER], input=json.dumps(said).encode(), capture_output=True, check=False, timeout=300
+    )
+
+    assert run.returncode == 0, run.stderr.decode()[-2000:]
+    assert run.stdout.split() == ([b"0", b"1"] if name in REFUSED else [b"1", b"0"])
 
 
 @pytest.fixture

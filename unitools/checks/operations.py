@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from unitools.checks.findings import declare_rule
-from unitools.openapi.argument_values import fold_name
+from unitools.openapi.argument_values import fold_name, is_token
 from unitools.openapi.multipart import MULTIPART
 from unitools.openapi.request_bodies import FORM as WWW_FORM
 from unitools.openapi.request_bodies import is_json
-from unitools.openapi.requests import PLACEHOLDER, STYLES, is_reserved_header, is_token, leaves_path
+from unitools.openapi.requests import PLACEHOLDER, STYLES, is_reserved_header, leaves_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -231,6 +231,8 @@ def _check_arguments(manifest: Manifest, operation: dict[str, Any]) -> Iterator[
             yield RESERVED.at((*at, "name"), f"{each['name'][:60]} is not an agent's to say.")
         if each["in"] in ("header", "cookie") and not is_token(each["name"]):
             yield FORM.at((*at, "name"), f"{each['name'][:60]} is no name of a {each['in']}.")
+        if header and not is_token(header):
+            yield FORM.at((*at, "header"), f"{each['header'][:60]!a} is no name of a header.")
         if header and (is_reserved_header(header) or header.startswith("content-")):
             yield RESERVED.at((*at, "header"), f"{each['header'][:60]} of a part is not an agent's to say.")
         if "style" in each and each["style"] not in STYLES[each["in"]]:

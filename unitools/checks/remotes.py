@@ -12,7 +12,8 @@ from unitools.checks.findings import declare_rule
 from unitools.checks.operations import find_server_problem, holds_method, read_server
 from unitools.mcp_argument_headers import MarkUnfit, find_argument_headers
 from unitools.mcp_http import MODERN
-from unitools.openapi.requests import is_reserved_header, is_token
+from unitools.openapi.argument_values import is_token
+from unitools.openapi.requests import is_reserved_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

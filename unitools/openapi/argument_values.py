@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     Pairs = list[tuple[str, str]]
 
 MAX_NESTING = 16
+_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _HEADER_VALUE = re.compile(r"[!-~](?:[ -~]*[!-~])?|")
 _DELIMITERS = {"form": ",", "simple": ",", "spaceDelimited": "%20", "pipeDelimited": "%7C"}
 
@@ -77,7 +78,12 @@ def join_texts(texts: Sequence[tuple[str, str]], between: str, sign: str) -> str
     return between.join(f"{key}{sign}{text}" if key else text for key, text in texts)
 
 
-# Values of headers.
+# Headers.
+
+
+def is_token(name: str) -> bool:
+    """Whether a header or a cookie can be called so (RFC 9110, 5.6.2)."""
+    return _TOKEN.fullmatch(name) is not None
 
 
 def write_header(said: dict[str, Any], value: Any) -> str:

@@ -10,10 +10,11 @@ import hashlib
 import re
 from typing import TYPE_CHECKING, Any
 
+from unitools.openapi.argument_values import is_token
 from unitools.openapi.bodies import read_body
 from unitools.openapi.documents import DocumentDiagnostic, DocumentUnfit
-from unitools.openapi.parts import OperationArgument
-from unitools.openapi.requests import PLACEHOLDER, is_reserved_header, is_token
+from unitools.openapi.parts import MAX_ARGUMENTS, OperationArgument, TooManyArguments
+from unitools.openapi.requests import PLACEHOLDER, is_reserved_header
 from unitools.openapi.schemas import MAX_INNER_TEXT, SchemaReader, measure_schema
 from unitools.openapi.security import find_key_names, proves_identity
 from unitools.openapi.texts import clean_text, find_name_problem
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from unitools.openapi.parts import OperationParameter, OperationParts
     from unitools.openapi.security import Security
 
-MAX_ARGUMENTS = 300
 MAX_TEXT_BYTES = 4 * 1024  # of all arguments with all texts; with more, what is nested has none
 MAX_INPUT_BYTES = 7 * 1024  # with more than that, what is nested deepest is not described
 MAX_INPUT_NODES = 1800
@@ -116,12 +116,16 @@ def read_input(
         if body is not None:
             properties, whole = read_body(reader, parts, body, security, notes)
             arguments += properties
-        if len(arguments) > MAX_ARGUMENTS:
-            raise DocumentUnfit(
-                entry.pointer,
-                f"The operation has {len(arguments)} arguments; most are {MAX_ARGUMENTS}.",
-                "Leave the operation out.",
+        if len(arguments) > MAX_ARGUMENTS and (lost := [each for each in arguments if _is_optional_header(each)]):
+            arguments = [each for each in arguments if not _is_optional_header(each)]
+            notes.append(
+                DocumentDiagnostic(
+                    parts.body_pointer,
+                    f"With them there are too many arguments: {len(lost)} headers of parts that may be left out are.",
+                )
             )
+        if len(arguments) > MAX_ARGUMENTS:
+            raise TooManyArguments(entry.pointer, len(arguments))
         roots = [each.schema for each in [*arguments, *([whole] if whole else [])]]
         reader.nodes, reader.bytes = measure_schema(roots)
         if step == "near":
@@ -149,6 +153,10 @@ def read_input(
     raise DocumentUnfit(
         parts.body_pointer, "What the operation takes is too much for one manifest.", "Leave the operation out."
     )
+
+
+def _is_optional_header(argument: OperationArgument) -> bool:
+    return "header" in argument.said and not argument.is_required
 
 
 def _read_parameters(reader: SchemaReader, parameters: Sequence[OperationParameter]) -> Iterator[OperationArgument]:

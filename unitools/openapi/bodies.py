@@ -6,38 +6,34 @@ A body that is a plain object is taken apart; any other is one argument. What is
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from unitools.openapi.documents import DocumentDiagnostic, DocumentUnfit, escape_token
+from unitools.openapi.documents import DocumentDiagnostic, DocumentUnfit
 from unitools.openapi.files import describe_file, is_file, is_file_type, is_list_of_files
 from unitools.openapi.multipart import MULTIPART
-from unitools.openapi.parts import OperationArgument, is_json
+from unitools.openapi.part_headers import PartHeaders
+from unitools.openapi.parts import OperationArgument, TooManyArguments, is_json
+from unitools.openapi.plain_objects import flatten_object
 from unitools.openapi.request_bodies import FORM, JSON
-from unitools.openapi.requests import is_reserved_header, is_token
-from unitools.openapi.schemas import MAX_INNER_TEXT
-from unitools.openapi.security import names_a_key, property_proves_identity
-from unitools.openapi.texts import clean_text, find_name_problem
+from unitools.openapi.security import find_key_names, property_proves_identity
+from unitools.openapi.texts import find_name_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from unitools.openapi.documents import OpenApiDocument, OperationEntry
     from unitools.openapi.parts import MediaSchema, OperationParts
+    from unitools.openapi.plain_objects import PlainObject
     from unitools.openapi.schemas import SchemaReader
     from unitools.openapi.security import Security
 
-MAX_MERGED = 50  # objects that all hold, in one body; each hundred of properties counts as one
 MAX_MEDIA_TYPES = 10
-MAX_HEADER_CHARS = 100
+MAX_PROPERTIES = 1_000  # that are looked at, whatever becomes of them
 ANY = ("*/*", "application/*")
 _MEDIA_RANGE = re.compile(r"(\*|[a-z0-9.+-]{1,40})/(\*|[a-z0-9.+-]{1,59})")
 _OF_TEXT = re.compile(r"text/[a-z0-9.+-]+|application/(?:[a-z0-9.-]+\+)?(?:xml|yaml)|application/x-yaml")
-_PLAIN_OBJECT = frozenset({
-    "type", "properties", "required", "title", "description", "example", "examples", "externalDocs", "xml", "additionalProperties",
-    "nullable", "deprecated", "readOnly", "writeOnly", "default", "$schema", "discriminator", "minProperties", "$comment",
-})  # fmt: skip
 
 
 class BodyKind(Enum):
@@ -48,13 +44,15 @@ class BodyKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class OperationBody:
-    """The form of it that is sent. ``media_types``: of a file, those that the service takes; ``is_required``: none is sent without."""
+    """The form of it that is sent. ``media_types``: of a file, those that the service takes; ``is_required``: none is sent without;
+    ``plain``: as which it is taken apart, None where it is not."""
 
     kind: BodyKind
     media: str
     said: MediaSchema
     media_types: tuple[str, ...] = ()
     is_required: bool = False
+    plain: PlainObject | None = None
 
     def to_operation(self, argument: str, arguments: Sequence[OperationArgument]) -> dict[str, Any]:
         """As the manifest has it. ``argument``: that is the whole of it; empty: it is taken apart into those of ``arguments``."""
@@ -63,19 +61,9 @@ class OperationBody:
             found["file"] = True
             if len(self.media_types) > 1:
                 found["media_types"] = list(self.media_types)
-        if self.kind is BodyKind.PARTS and self.is_required and not any(map(_is_always_a_part, arguments)):
+        if self.kind is BodyKind.PARTS and self.is_required and not any(each.is_always_a_part for each in arguments):
             found["required"] = True
         return found
-
-
-def _is_always_a_part(argument: OperationArgument) -> bool:
-    """Of a list there may be none, and of null there is none."""
-    return (
-        argument.place == "body"
-        and argument.is_required
-        and "header" not in argument.said
-        and argument.schema.get("type") in ("string", "integer", "number", "boolean", "object")
-    )
 
 
 def choose_body(
@@ -107,7 +95,7 @@ def choose_body(
             f"The body is {named}, which is not written.",
             "Leave the operation out, or write a tool for it.",
         )
-    media = min(written, key=lambda each: _rank(document, each, written, forms[each]))
+    media, plain = _choose_media(document, written, forms)
     kind, said = written[media], forms[media]
     others = [each for each, of in written.items() if of is BodyKind.FILE] if kind is BodyKind.FILE else []
     if len(forms) > max(1, len(others)):
@@ -115,7 +103,7 @@ def choose_body(
     if media in ANY and kind is BodyKind.JSON:
         notes.append(DocumentDiagnostic(parts.body_pointer, "The body may be anything; JSON is sent."))
         media = JSON
-    return OperationBody(kind, media, said, tuple(others[:MAX_MEDIA_TYPES]), parts.body_is_required)
+    return OperationBody(kind, media, said, tuple(others[:MAX_MEDIA_TYPES]), parts.body_is_required, plain)
 
 
 def _find_kind(document: OpenApiDocument, media: str, said: MediaSchema) -> BodyKind | None:
@@ -135,19 +123,34 @@ def _find_kind(document: OpenApiDocument, media: str, said: MediaSchema) -> Body
     return BodyKind.TEXT if is_text and _OF_TEXT.fullmatch(media) else None
 
 
-def _rank(
-    document: OpenApiDocument, media: str, written: dict[str, BodyKind], said: MediaSchema
-) -> tuple[bool, int, int]:
-    """The lowest is sent: what could not have its files where another form could comes last."""
-    kind = written[media]
-    is_of_values = kind in (BodyKind.JSON, BodyKind.FORM) and BodyKind.PARTS in written.values()
-    usual = 0 if media == JSON else 1 if "merge-patch" in media else 2
-    return is_of_values and _has_files(document, said), kind.value, usual
+def _choose_media(
+    document: OpenApiDocument, written: dict[str, BodyKind], forms: dict[str, MediaSchema]
+) -> tuple[str, PlainObject | None]:
+    """The form that is sent, taken apart where it can be: what could not have its files where another form could comes last. Of forms
+    that differ the first ten are looked into."""
+    seen: dict[int, PlainObject | None] = {}
+
+    def flatten(said: MediaSchema) -> PlainObject | None:
+        if id(said.schema) not in seen:
+            seen[id(said.schema)] = flatten_object(document, said.schema, said.pointer)
+        return seen[id(said.schema)]
+
+    def rank(media: str) -> tuple[int, int]:
+        return written[media].value, 0 if media == JSON else 1 if "merge-patch" in media else 2
+
+    def would_lose_files(media: str) -> bool:
+        if written[media] not in (BodyKind.JSON, BodyKind.FORM) or BodyKind.PARTS not in written.values():
+            return False
+        is_one_too_many = id(forms[media].schema) not in seen and len(seen) >= MAX_MEDIA_TYPES
+        return is_one_too_many or _has_files(document, flatten(forms[media]))
+
+    media = next(each for each in sorted(written, key=rank) if not would_lose_files(each))
+    is_whole = written[media] in (BodyKind.FILE, BodyKind.TEXT)
+    return media, None if is_whole else flatten(forms[media])
 
 
-def _has_files(document: OpenApiDocument, body: MediaSchema) -> bool:
+def _has_files(document: OpenApiDocument, plain: PlainObject | None) -> bool:
     """Whether a property of it is a file: then the form that is made for files is sent."""
-    plain = flatten_object(document, body.schema, body.pointer)
     return plain is not None and any(
         is_file(document, said, at) or is_list_of_files(document, said, at) for said, at in plain.properties.values()
     )
@@ -165,7 +168,7 @@ def read_body(
     schema = {} if media.schema is None else media.schema
     if body.kind is BodyKind.FILE:
         return [], OperationArgument("body", "body", describe_file(document, schema), parts.body_is_required)
-    plain = None if body.kind is BodyKind.TEXT else flatten_object(document, schema, media.pointer)
+    plain = body.plain
     if plain is None or not plain.properties:
         if body.kind is BodyKind.PARTS or (
             body.kind is BodyKind.FORM and plain is None and not _is_object(document, schema, media.pointer)
@@ -184,18 +187,28 @@ def read_body(
         notes.append(
             DocumentDiagnostic(media.pointer, "The body may be left out, so none of its properties has to be said.")
         )
+    sent = {name: each for name, each in plain.properties.items() if not _is_read_only(each[0])}
+    if len(sent) > MAX_PROPERTIES:
+        raise TooManyArguments(media.pointer, len(sent))
+    keys = {name for place, name in find_key_names(document) if place == "header"}
+    keys |= {each["name"].lower() for each in security.credentials if each["in"] == "header"}
+    headers = PartHeaders(reader, media, keys, notes)
     found = []
-    for name, (said, at) in plain.properties.items():
-        if isinstance(said, dict) and said.get("readOnly") is True:
-            continue
+    for name, (said, at) in sent.items():
         is_required = name in plain.required and not parts.body_is_optional
         if problem := find_name_problem(name) or ("Its name is too long." if len(name) > 200 or not name else ""):
             raise DocumentUnfit(at, problem, "Correct the name in the document, or leave the operation out.")
         if property_proves_identity(document, name, said, at, security, is_required=is_required):
             _take_credential(body, name, at, security, notes, is_required=is_required)
         elif (argument := _read_property(reader, body, name, said, at, notes, is_required=is_required)) is not None:
-            found += [argument, *_list_part_headers(reader, body, argument, notes)]
+            found.append(argument)
+            if body.kind is BodyKind.PARTS:
+                found += headers.list_arguments(argument)
     return found, None
+
+
+def _is_read_only(said: Any) -> bool:
+    return isinstance(said, dict) and said.get("readOnly") is True
 
 
 def _take_credential(
@@ -262,40 +275,6 @@ def _read_property(
     return OperationArgument("body", name, read, is_required, written)
 
 
-def _list_part_headers(
-    reader: SchemaReader, body: OperationBody, part: OperationArgument, notes: list[DocumentDiagnostic]
-) -> Iterator[OperationArgument]:
-    """What the document says of the headers of one part, each an argument of its own. The type of the part is no header here."""
-    encoding = body.said.encoding.get(part.name) if body.kind is BodyKind.PARTS else None
-    said = encoding.get("headers") if isinstance(encoding, dict) else None
-    above = f"{body.said.pointer.removesuffix('/schema')}/encoding/{escape_token(part.name)}/headers"
-    for name, each in said.items() if isinstance(said, dict) else ():
-        header, at = reader.document.resolve(each, f"{above}/{escape_token(name)}")
-        header = header if isinstance(header, dict) else {}
-        if name.lower() == "content-type":
-            continue
-        if is_reserved_header(name) or name.lower().startswith("content-"):
-            notes.append(DocumentDiagnostic(at, f"The header {name[:60]!a} is the form's own to say, and no argument."))
-            continue
-        if not is_token(name) or len(name) > MAX_HEADER_CHARS:
-            raise DocumentUnfit(at, f"No header can be called {name[:60]!a}.", "Correct the name in the document.")
-        content = header.get("content")
-        is_written = not content and header.get("style", "simple") == "simple"
-        is_required = part.is_required and header.get("required") is True
-        if not is_written or names_a_key(name):
-            why = "says who is asking" if is_written else "is not written as texts are"
-            if is_required:
-                raise DocumentUnfit(at, f"The header {name[:60]!a} of a part {why}.", "Leave the operation out.")
-            notes.append(DocumentDiagnostic(at, f"The header {name[:60]!a} of a part {why}, and is not sent."))
-            continue
-        schema = reader.read(header.get("schema", {}), f"{at}/schema")
-        schema = schema if isinstance(schema, dict) else {}
-        text, _ = clean_text(header.get("description"), MAX_INNER_TEXT)
-        text = text or f"The header {name} of the part {part.name[:60]}."
-        written = {"name": part.name, "header": name} | ({"explode": True} if header.get("explode") is True else {})
-        yield OperationArgument("body", f"{part.name} {name}", {"description": text} | schema, is_required, written)
-
-
 def _list_media_types(encoding: dict[str, Any]) -> list[str]:
     said = encoding.get("contentType")
     types = [each.partition(";")[0].strip().lower() for each in said.split(",")] if isinstance(said, str) else []
@@ -322,66 +301,6 @@ def _form_style(document: OpenApiDocument, encoding: dict[str, Any], said: Any, 
     return {"as_json": True} if _is_nested(document, said, at) else {}  # as 3.0 has it where nothing is said
 
 
-@dataclass(slots=True)
-class PlainObject:
-    """Properties with where they stand. ``is_open``: others may be said as well."""
-
-    properties: dict[str, tuple[Any, str]] = field(default_factory=dict)
-    required: set[str] = field(default_factory=set)
-    is_open: bool = False
-
-
 def _is_object(document: OpenApiDocument, schema: Any, pointer: str) -> bool:
     said, _ = document.resolve(schema, pointer)
     return isinstance(said, dict) and (said.get("type") in ("object", None))
-
-
-def flatten_object(document: OpenApiDocument, schema: Any, pointer: str) -> PlainObject | None:
-    """A plain object, or several that all hold, as one; None: it is anything else."""
-    return _flatten(document, schema, pointer, [MAX_MERGED])
-
-
-def _flatten(document: OpenApiDocument, schema: Any, pointer: str, left: list[int]) -> PlainObject | None:
-    """``left``: how many more are looked at."""
-    left[0] -= 1
-    if left[0] < 0:
-        return None
-    beside = {name: each for name, each in schema.items() if name != "$ref"} if isinstance(schema, dict) else {}
-    if document.revision == "3.1" and beside and isinstance(schema.get("$ref"), str):  # both count there
-        return _flatten(document, {"allOf": [{"$ref": schema["$ref"]}, {"type": "object", **beside}]}, pointer, left)
-    said, at = document.resolve(schema, pointer)
-    if not isinstance(said, dict):
-        return None
-    names = {name for name in said if not str(name).startswith("x-")} - {"allOf"}
-    if (
-        names - _PLAIN_OBJECT
-        or said.get("type", "object") != "object"
-        or isinstance(said.get("additionalProperties"), dict)
-    ):
-        return None
-    properties = said.get("properties", {})
-    if not isinstance(properties, dict) or not ({"properties", "allOf"} & said.keys() or said.get("type") == "object"):
-        return None
-    left[0] -= len(properties) // 100
-    if left[0] < 0:
-        return None
-    found = PlainObject(is_open=said.get("additionalProperties") is True)
-    parts = said.get("allOf", [])
-    if not isinstance(parts, list) or (parts and said.get("additionalProperties") is False):
-        return None
-    for index, each in enumerate(parts):
-        inner = _flatten(document, each, f"{at}/allOf/{index}", left)
-        if inner is None or any(
-            found.properties.get(name, value)[0] != value[0] for name, value in inner.properties.items()
-        ):
-            return None
-        found.properties |= inner.properties
-        found.required |= inner.required
-        found.is_open = found.is_open or inner.is_open
-    own = {name: (each, f"{at}/properties/{escape_token(name)}") for name, each in properties.items()}
-    if any(found.properties.get(name, value)[0] != value[0] for name, value in own.items()):
-        return None
-    found.properties |= own
-    if isinstance(said.get("required"), list):
-        found.required |= {each for each in said["required"] if isinstance(each, str)}
-    return found

@@ -91,8 +91,9 @@ class OpenApiDocument:
     said_revision: str
     digest: str
     operations: dict[str, OperationEntry]
-    _measured: dict[str, tuple[str, frozenset[str]]] = field(default_factory=dict, repr=False)
-    _targets: dict[int, tuple[str, frozenset[str]]] = field(default_factory=dict, repr=False)
+    _found: dict[str, Any] = field(default_factory=dict, repr=False)
+    _measured: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict, repr=False)
+    _targets: dict[int, tuple[str, tuple[str, ...]]] = field(default_factory=dict, repr=False)
     _room: list[int] = field(default_factory=lambda: [MAX_MEASURED_BYTES], repr=False)
 
     @property
@@ -116,7 +117,12 @@ class OpenApiDocument:
         raise DocumentUnfit(pointer, "References lead to references without an end.", "Correct the document.")
 
     def find(self, reference: str, pointer: str) -> Any:
-        """What a reference names. ``pointer``: where it stands."""
+        """What a reference names; it is looked for once. ``pointer``: where it stands."""
+        if reference not in self._found:
+            self._found[reference] = self._find(reference, pointer)
+        return self._found[reference]
+
+    def _find(self, reference: str, pointer: str) -> Any:
         if not reference.startswith("#"):
             raise DocumentUnfit(
                 pointer,
@@ -143,19 +149,23 @@ class OpenApiDocument:
             raise DocumentUnfit(pointer, f"The reference {reference[:200]!a} names nothing.", "Correct the document.")
         return found
 
-    def measure(self, reference: str, pointer: str) -> tuple[str, frozenset[str]]:
-        """The digest of what a reference names, without what that refers to, and the references in it; an empty one for nothing.
-        ``pointer``: of who asks."""
+    def measure(self, reference: str, pointer: str) -> tuple[str, tuple[str, ...]]:
+        """The digest of what a reference names, without what that refers to, and the references in it, which are one object for one
+        place; an empty digest for nothing. ``pointer``: of who asks."""
         if reference not in self._measured:
             try:
                 target = self.find(reference, pointer)
             except DocumentUnfit:
-                self._measured[reference] = "", frozenset()
+                self._measured[reference] = "", ()
             else:
                 self._measured[reference] = self._measure_target(target, pointer)
         return self._measured[reference]
 
-    def _measure_target(self, target: Any, pointer: str) -> tuple[str, frozenset[str]]:
+    def is_same(self, one: Any, other: Any, pointer: str) -> bool:
+        """Whether two values that stand in the document say the same. ``pointer``: of who asks."""
+        return one is other or self._measure_target(one, pointer)[0] == self._measure_target(other, pointer)[0]
+
+    def _measure_target(self, target: Any, pointer: str) -> tuple[str, tuple[str, ...]]:
         """Once, by however many references it is named: `#/a` and `#/%61` are one place."""
         if id(target) not in self._targets:
             if self._room[0] < 0:
@@ -167,7 +177,7 @@ class OpenApiDocument:
                 )
             digest, size = compute_digest_and_size(target)
             self._room[0] -= size
-            self._targets[id(target)] = digest, find_references(target)
+            self._targets[id(target)] = digest, tuple(find_references(target))
         return self._targets[id(target)]
 
     def select(self, names: Sequence[str], tags: Sequence[str] = ()) -> list[OperationEntry]:

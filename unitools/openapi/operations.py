@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from unitools.openapi.documents import OpenApiDocument, OperationEntry
     from unitools.openapi.security import CredentialChoice
 
+MAX_NOTES = 200
 _PATH = re.compile(r'/[!"$&-;=@-\[\]-~]*')
 
 
@@ -103,13 +104,17 @@ def read_operation(document: OpenApiDocument, entry: OperationEntry, choices: Ch
     if choices.idempotency_header and entry.method not in ("GET", "HEAD"):
         operation["idempotency_header"] = choices.idempotency_header
     notes += [*security.diagnostics, *reader.diagnostics.values()]
+    described = _describe(document, entry, notes)
+    if len(notes) > MAX_NOTES:
+        what = f"{len(notes) - MAX_NOTES:,} more things are otherwise than the document says."
+        notes = [*notes[:MAX_NOTES], DocumentDiagnostic(entry.pointer, what)]
     return OperationReading(
         entry,
         operation,
         input_schema,
         output_schema,
         [] if account else security.secrets,
-        _describe(document, entry, notes),
+        described,
         clean_text(entry.said.get("summary"), 80)[0] or entry.id[:80],
         entry.said.get("deprecated") is True,
         compute_operation_digest(document, entry, server, parts.security),
@@ -154,10 +159,13 @@ def compute_operation_digest(document: OpenApiDocument, entry: OperationEntry, s
     }
     schemes = find_schemes(document)
     definitions: dict[str, str] = {}
+    followed: set[int] = set()  # what a place refers to counts once, by however many spellings it is named
     waiting = list(find_references(said))
     while waiting:
         reference = waiting.pop()
         if reference not in definitions:
             definitions[reference], inner = document.measure(reference, entry.pointer)
-            waiting += inner
+            if id(inner) not in followed:
+                followed.add(id(inner))
+                waiting += [each for each in inner if each not in definitions]
     return compute_json_digest({"said": said, "schemes": schemes, "definitions": definitions})

@@ -38,6 +38,15 @@ _HEADERS_READ = frozenset({"link", "retry-after", "content-type", "content-lengt
 _SUCCESS = re.compile(r"2(?:[0-9][0-9]|[Xx][Xx])")
 _SHOWN = 5
 MAX_FORMS = 100  # media types of one body or answer
+MAX_ARGUMENTS = 300
+
+
+class TooManyArguments(DocumentUnfit):
+    """An operation takes more than a model can say."""
+
+    def __init__(self, pointer: str, number: int) -> None:
+        what = f"The operation has {number:,} arguments; most are {MAX_ARGUMENTS}."
+        super().__init__(pointer, what, "Leave the operation out.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +97,14 @@ class OperationArgument:
     schema: Any
     is_required: bool
     said: dict[str, Any] = field(default_factory=dict)  # style, explode, as_json, file, media_types
+
+    @property
+    def is_always_a_part(self) -> bool:
+        """Of a form. Of a list there may be none, unless it is one text of JSON, and of null there is none."""
+        kinds = ("string", "integer", "number", "boolean", "object", *(("array",) if self.said.get("as_json") else ()))
+        return (
+            self.place == "body" and self.is_required and "header" not in self.said and self.schema.get("type") in kinds
+        )
 
 
 def read_parts(document: OpenApiDocument, entry: OperationEntry) -> OperationParts:

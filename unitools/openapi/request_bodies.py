@@ -12,6 +12,7 @@ from unitools.openapi.argument_values import (
     ArgumentRefused,
     dump_json,
     encode_text,
+    is_token,
     quote_text,
     write_header,
     write_pairs,
@@ -63,7 +64,8 @@ def build_body(
     media, whole = body["media_type"], body.get("argument")
     if whole is None:
         is_added_to = any(each["in"] == "body" for each in operation.get("credentials", ()))
-        if not given and not is_added_to and operation["method"] not in ("POST", "PUT", "PATCH"):
+        is_wanted = is_added_to or body.get("required") or operation["method"] in ("POST", "PUT", "PATCH")
+        if not given and not is_wanted:
             return None
         names = {each["name"] for each in operation.get("arguments", ()) if each["in"] == "body"}
         if media == MULTIPART:
@@ -121,6 +123,8 @@ def _write_parts(
     headers: dict[str, list[tuple[str, str]]] = {}
     for said, value in given:
         if "header" in said and value is not None:
+            if not is_token(said["header"]):
+                raise ArgumentRefused(said["argument"], "No header of a part can be called as it is.")
             headers.setdefault(said["name"], []).append((said["header"], write_header(said, value)))
     parts = [
         replace(part, headers=tuple(headers.get(part.name, ())))

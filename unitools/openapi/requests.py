@@ -18,6 +18,7 @@ from unitools.openapi.argument_values import (
     dump_json,
     flatten_value,
     fold_name,
+    is_token,
     join_texts,
     quote_text,
     write_header,
@@ -48,7 +49,6 @@ RESERVED_HEADERS = frozenset({
     "true-client-ip", "x-client-ip", "x-host", "x-real-ip", "x-rewrite-url",
 })  # fmt: skip
 _RESERVED_BEGINNINGS = ("proxy-", "sec-", "x-forwarded", "x-original-", "x-toolhub-")
-_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _LEAVES_SEGMENT = re.compile(r"[/\\?#\x00-\x1f\x7f]")
 MAX_ESCAPE_DEPTH = 8  # escapes within escapes; more of them are no value of anybody
 
@@ -68,11 +68,6 @@ def is_reserved_header(name: str) -> bool:
     """Whether the header is not an agent's to set."""
     small = name.lower()
     return small in RESERVED_HEADERS or small.startswith(_RESERVED_BEGINNINGS)
-
-
-def is_token(name: str) -> bool:
-    """Whether a header or a cookie can be called so (RFC 9110, 5.6.2)."""
-    return _TOKEN.fullmatch(name) is not None
 
 
 def build_request(

@@ -11,9 +11,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from unitools.openapi.argument_values import is_token
 from unitools.openapi.documents import DocumentDiagnostic, DocumentUnfit
-from unitools.openapi.requests import is_reserved_header, is_token
-from unitools.openapi.texts import clean_text
+from unitools.openapi.requests import is_reserved_header
+from unitools.openapi.texts import MAX_TEXT_CHARS, clean_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -267,7 +268,7 @@ def property_proves_identity(
     where it refers to."""
     if not security.credentials:
         return False
-    text = "\n".join(_list_texts(document, said, pointer))
+    text = "\n".join(_list_texts(document, said, pointer))[:MAX_TEXT_CHARS]
     if is_required:
         return _names_a_token(name) and _says_it_proves(text)
     # A secret of this body is no other place where the same may be said.
@@ -295,12 +296,12 @@ def _list_texts(document: OpenApiDocument, said: Any, pointer: str) -> Iterator[
         if not isinstance(each, dict):
             continue
         if isinstance(text := each.get("description"), str):
-            yield text
+            yield text[:MAX_TEXT_CHARS]
         if isinstance(each.get("$ref"), str):
             with suppress(DocumentUnfit):  # who reads the schema says what is wrong with it
                 waiting.append(document.find(each["$ref"], pointer))
         elif isinstance(parts := each.get("allOf"), list):
-            waiting += reversed(parts)
+            waiting += reversed(parts[:MAX_SCHEMAS])
 
 
 def _says_it_proves(text: str) -> bool:

@@ -7,7 +7,9 @@ say: exactly one comes out, by https and by its name, and a variable is filled i
 from __future__ import annotations
 
 import itertools
+import math
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from unitools.openapi.documents import OpenApiDocument, OperationEntry
 
 MAX_ADDRESSES = 1_000  # that the servers of an operation make with their variables
+MAX_VALUES = 10_000  # of all their variables
+MAX_VARIABLES = 20  # of one server
+MAX_URL_CHARS = 2_000  # with braces, or filled in: one that is frozen has far less
 _IN_HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
 _IN_PATH = re.compile(r"[A-Za-z0-9._~-]*(/[A-Za-z0-9._~-]+)*")
 _SHOWN = 6
@@ -29,6 +34,8 @@ _SHOWN = 6
 
 def normalize_server(url: str) -> str:
     """As a manifest has it: the host in small letters, no port that is https's own, no slash at the end. ``ValueError``: why not."""
+    if len(url) > MAX_URL_CHARS:  # what urlsplit has seen, the process keeps
+        raise ValueError(f"it has more than {MAX_URL_CHARS:,} characters")
     parts = urlsplit(url.strip())
     if parts.scheme.lower() != "https":
         raise ValueError("it is not https")
@@ -51,22 +58,6 @@ def choose_server(document: OpenApiDocument, entry: OperationEntry, named: Seque
     document names none by https. Raises :class:`DocumentUnfit`.
     """
     servers, pointer = _servers(document, entry)
-    usable: dict[str, bool] = {}  # URL → whether it is the document's without a choice
-    problems = []
-    made = 0
-    for at, said in servers:
-        for url, is_only in _expand(said, at):
-            made += 1
-            if made > MAX_ADDRESSES:
-                raise DocumentUnfit(
-                    pointer,
-                    f"The servers make more than {MAX_ADDRESSES:,} addresses.",
-                    "Leave the one that you mean in the document.",
-                )
-            try:
-                usable.setdefault(normalize_server(url), is_only)
-            except ValueError as error:
-                problems.append(f"{url[:100]} ({error})")
     wanted = []
     for each in named:
         try:
@@ -75,6 +66,29 @@ def choose_server(document: OpenApiDocument, entry: OperationEntry, named: Seque
             raise DocumentUnfit(
                 pointer, f"--server {each[:200]} is no server: {error}.", "Name one like https://api.example.com/v1."
             ) from error
+    usable: dict[str, bool] = {}  # URL → whether it is the document's without a choice
+    problems = []
+    templates = _read_templates(servers, pointer)
+    if is_narrowed := sum(each.size for each in templates) > MAX_ADDRESSES:
+        templates = [each.narrow(wanted) for each in templates]
+        if not wanted or sum(each.size for each in templates) > MAX_ADDRESSES:
+            raise DocumentUnfit(
+                pointer,
+                f"The servers make more than {MAX_ADDRESSES:,} addresses.",
+                "Name exactly one of them with --server, or leave the one that you mean in the document.",
+            )
+    for template in templates:
+        for url in template.fill():
+            try:
+                usable.setdefault(normalize_server(url), not template.texts)
+            except ValueError as error:
+                problems.append(f"{url[:100]} ({error})")
+    if is_narrowed and not usable.keys() & set(wanted):
+        raise DocumentUnfit(
+            pointer,
+            "None of the servers that you name is one of the operation's.",
+            "Name one of its own with --server.",
+        )
     if usable:
         chosen = [each for each in wanted if each in usable]
         # What a person names is meant for the document as a whole; an operation with a server of its own keeps it.
@@ -133,31 +147,80 @@ def _servers(document: OpenApiDocument, entry: OperationEntry) -> tuple[list[tup
     return [], "/servers"
 
 
-def _expand(said: dict[str, Any], at: str) -> Iterator[tuple[str, bool]]:
-    """Every URL that the server's variables allow, and whether it is the only one."""
+@dataclass(frozen=True, slots=True)
+class _Template:
+    """A server's URL with its variables, each with the texts that it may become."""
+
+    url: str
+    texts: dict[str, list[str]]
+
+    @property
+    def size(self) -> int:
+        return math.prod(map(len, self.texts.values()))
+
+    def narrow(self, wanted: Sequence[str]) -> _Template:
+        """With the texts alone that can stand in one of these. A port that is https's own stands in none of them."""
+        texts = {
+            name: [each for each in values if each == "443" or any(each.lower() in url.lower() for url in wanted)]
+            for name, values in self.texts.items()
+        }
+        return _Template(self.url, texts)
+
+    def fill(self) -> Iterator[str]:
+        for chosen in itertools.product(*self.texts.values()):
+            filled = self.url
+            for name, value in zip(self.texts, chosen, strict=True):
+                filled = filled.replace(f"{{{name}}}", value)
+            yield filled
+
+
+def _read_templates(servers: Sequence[tuple[str, dict[str, Any]]], pointer: str) -> list[_Template]:
+    if len(servers) > MAX_ADDRESSES:
+        raise DocumentUnfit(
+            pointer,
+            f"There are {len(servers):,} servers; most are {MAX_ADDRESSES:,}.",
+            "Leave the one that you mean in the document.",
+        )
+    room = [MAX_VALUES]
+    return [_read_template(said, at, room) for at, said in servers]
+
+
+def _read_template(said: dict[str, Any], at: str, room: list[int]) -> _Template:
+    """``room``: how many more values there may be. Raises :class:`DocumentUnfit`."""
     url = str(said.get("url", ""))
+    if len(url) > MAX_URL_CHARS:
+        raise DocumentUnfit(
+            at, f"The server's address has more than {MAX_URL_CHARS:,} characters.", "Correct the document."
+        )
     names = list(dict.fromkeys(PLACEHOLDER.findall(url)))
+    if len(names) > MAX_VARIABLES:
+        raise DocumentUnfit(
+            at, f"The server has {len(names)} variables; most are {MAX_VARIABLES}.", "Correct the document."
+        )
     variables = said.get("variables")
     variables = variables if isinstance(variables, dict) else {}
-    choices = []
+    found: dict[str, list[str]] = {}
     for name in names:
         variable = variables.get(name)
         variable = variable if isinstance(variable, dict) else {}
         listed = variable.get("enum")
         values = listed if isinstance(listed, list) else [variable.get("default")]
+        room[0] -= len(values)
+        if room[0] < 0:
+            raise DocumentUnfit(
+                at,
+                f"The variables of the servers have more than {MAX_VALUES:,} values.",
+                "Leave those that you mean in the document.",
+            )
         texts = [str(each) for each in values if isinstance(each, str | int) and not isinstance(each, bool)]
         in_path = "/" in url.split("://", 1)[-1].partition(f"{{{name}}}")[0]
         fits = _IN_PATH if in_path else _IN_HOST
         for text in texts:
-            if not fits.fullmatch(text):
+            if len(text) > MAX_URL_CHARS or not fits.fullmatch(text):
                 raise DocumentUnfit(
                     f"{at}/variables/{name}",
                     f"The server's variable {name[:40]!a} may become {text[:60]!a}, which leaves its place in the address.",
                     "Correct the document.",
                 )
-        choices.append(texts)
-    for chosen in itertools.product(*choices):
-        filled = url
-        for name, value in zip(names, chosen, strict=True):
-            filled = filled.replace(f"{{{name}}}", value)
-        yield filled, not names
+        found[name] = texts
+    return _Template(url, found)

@@ -20,10 +20,10 @@ MAX_TEXT_CHARS = 4000
 
 def clean_text(said: Any, longest: int = MAX_TEXT_CHARS) -> tuple[str, str]:
     """The text as it may be shown, and why it is not as it was; both may be empty."""
-    return _clean(said, longest) if isinstance(said, str) else ("", "")
+    return _clean(said[: 4 * longest + 1], longest) if isinstance(said, str) else ("", "")
 
 
-@lru_cache(maxsize=20_000)
+@lru_cache(maxsize=4_000)  # each keeps its text in the process
 def _clean(said: str, longest: int) -> tuple[str, str]:
     text, why = said[: 4 * longest].replace("\r\n", "\n").replace("\r", "\n").replace("\t", " ").strip(), ""
     while found := find_hidden_character(text):

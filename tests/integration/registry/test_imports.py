@@ -28,8 +28,6 @@ from unitools.mcp_listings import Listing
 from unitools.openapi.documents import read_document
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from django.test import Client
 
     from access.models import Tenant
@@ -312,10 +310,36 @@ def test_a_tenant_has_one_large_document_read_at_a_time_and_each_once(
         busy = upload(developer.client(), write_json(make_shop_document()))
         with pytest.raises(Conflict, match="Another document is being read"):
             imports.choose_tools(import_id=row.pk, names=["getItem"], by=developer.by)
-        import_drafts.read_source_document(b'{"openapi": "3.1.0", "paths": {}}', developer.by.tenant_id)  # a small one
-
+        with import_drafts.taking_document_turn(b"{}", developer.by.tenant_id):  # a small one
+            pass
     assert "Another document is being read." in busy.text
-    assert len(times) == 3
+    assert len(times) == 2
+
+
+@pytest.mark.req("BRING-1")
+def test_drafts_of_a_large_document_are_made_within_the_turn_of_its_tenant(
+    developer: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = imports.import_document(data=write_json(make_shop_document()), by=developer.by)
+    monkeypatch.setattr(import_drafts, "MAX_SMALL_BYTES", 100)
+    make, refused = import_drafts.make_drafts, list[str]()
+
+    def make_meanwhile(*args: Any, **more: Any) -> Any:
+        with (
+            pytest.raises(Conflict, match="Another document is being read"),
+            taking_turn("document", developer.by.tenant_id, busy="Another document is being read."),
+        ):
+            pass
+        refused.append("once")
+        return make(*args, **more)
+
+    monkeypatch.setattr(import_drafts, "make_drafts", make_meanwhile)
+    imports.choose_tools(import_id=row.pk, names=["getItem"], by=developer.by)
+    imports.import_document(data=write_json(make_shop_document()), wanted=["searchItems"], by=developer.by)
+
+    assert refused == ["once", "once"]
+    with taking_turn("document", developer.by.tenant_id, busy=""):  # it is given back
+        pass
 
 
 @pytest.mark.req("BRING-1")
@@ -325,10 +349,10 @@ def test_a_document_that_is_read_anew_meanwhile_is_not_chosen_from_as_it_was(
     row = imports.import_document(data=write_operations(2, "Old"), group="acme.shop", by=developer.by)
     read = import_drafts.read_source_document
 
-    def read_late(data: bytes, tenant_id: UUID) -> OpenApiDocument:
+    def read_late(data: bytes) -> OpenApiDocument:
         monkeypatch.setattr(import_drafts, "read_source_document", read)
         imports.import_document(data=write_operations(2, "New"), group="acme.shop", by=developer.by)
-        return read(data, tenant_id)
+        return read(data)
 
     monkeypatch.setattr(import_drafts, "read_source_document", read_late)
     with pytest.raises(Conflict, match="read anew meanwhile"):

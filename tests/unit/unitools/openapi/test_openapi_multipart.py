@@ -297,9 +297,10 @@ def test_a_form_without_a_part_is_left_out(values: dict[str, Any]) -> None:
 
 @pytest.mark.req("BRING-1")
 @pytest.mark.parametrize("values", [{}, {"photos": []}, {"title": None}])
-def test_a_form_that_the_service_wants_is_refused_without_a_part(values: dict[str, Any]) -> None:
+@pytest.mark.parametrize("method", ["POST", "DELETE"])
+def test_a_form_that_the_service_wants_is_refused_without_a_part(method: str, values: dict[str, Any]) -> None:
     operation = {
-        "method": "POST",
+        "method": method,
         "path": "/items",
         "body": {"media_type": "multipart/form-data", "required": True},
         "arguments": [
@@ -338,6 +339,15 @@ def test_headers_of_a_part_stand_in_its_head() -> None:
 def test_a_header_of_a_part_stays_on_its_line(value: str) -> None:
     with pytest.raises(ArgumentRefused, match="on one line"):
         send(HEADERS, {"photos": [ID], "rate": value}, {ID: PHOTO})
+
+
+@pytest.mark.attack
+@pytest.mark.req("BRING-1", "SVC-6")
+def test_the_name_of_a_header_of_a_part_ends_no_line() -> None:
+    named = [HEADERS[0], HEADERS[1] | {"header": "X-Rate\n"}]
+
+    with pytest.raises(ArgumentRefused, match="rate: No header of a part can be called"):
+        send(named, {"photos": [ID], "rate": 3}, {ID: PHOTO})
 
 
 @pytest.mark.req("BRING-1")

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
 
 from tests.support.openapi_documents import (
+    SERVER,
     make,
     of_parameters,
     of_schemas,
     parameter,
+    read,
 )
+from unitools.openapi import texts
 from unitools.openapi.documents import DocumentUnfit
+from unitools.openapi.operations import compute_operation_digest
 from unitools.openapi.requests import build_request
 from unitools.openapi.security import CredentialChoice
 
@@ -160,6 +165,45 @@ def test_what_multiplies_by_all_of_or_by_names_ends() -> None:
         make(of_schemas(schemas, body={"type": "object", "properties": many}))
     made, _ = make(of_schemas(schemas, answer={"type": "object", "properties": many}))
     assert len(json.dumps(made)) < 10_000
+
+
+@pytest.mark.attack
+@pytest.mark.req("BRING-1", "SVC-6")
+def test_a_definition_that_holds_many_spellings_of_its_own_name_is_followed_once() -> None:
+    spellings = [
+        "".join(f"%{ord(each):02x}" if number >> place & 1 else each for place, each in enumerate("abcdefghijk"))
+        for number in range(2_000)
+    ]
+    itself = {"x-all": [{"$ref": f"#/components/schemas/{each}"} for each in spellings]}
+    document = read(of_schemas({"abcdefghijk": itself}, answer={"$ref": "#/components/schemas/abcdefghijk"}))
+    [entry] = document.operations.values()
+
+    tracemalloc.start()
+    try:
+        compute_operation_digest(document, entry, SERVER, None)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 8_000_000  # 2,000 × 2,000 references take 32 MB
+
+
+@pytest.mark.attack
+@pytest.mark.req("BRING-1", "SVC-6")
+def test_a_text_without_end_is_kept_by_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = list[int]()
+    clean = texts._clean
+
+    def count(said: str, longest: int) -> tuple[str, str]:
+        kept.append(len(said))
+        return clean(said, longest)
+
+    monkeypatch.setattr(texts, "_clean", count)
+
+    text, why = texts.clean_text("a " * 1_000_000, 100)
+
+    assert kept == [401]
+    assert (len(text), why) == (100, "A text has more than 100 characters; it is cut.")
 
 
 @pytest.mark.req("BRING-1")

@@ -12,6 +12,12 @@ from tests.support.openapi_documents import (
 )
 from unitools.openapi.documents import DocumentUnfit
 from unitools.openapi.security import CredentialChoice
+from unitools.openapi.servers import normalize_server
+
+
+def many_addresses(scheme: str) -> dict[str, Any]:
+    variables = {name: {"enum": [f"{name}{number}" for number in range(40)]} for name in "rv"}
+    return {"url": f"{scheme}://{{r}}.example.org/{{v}}", "variables": variables}
 
 
 @pytest.mark.req("BRING-1")
@@ -38,6 +44,7 @@ from unitools.openapi.security import CredentialChoice
             ("https://us.example.org/v1",),
             "https://us.example.org/v1",
         ),
+        ([many_addresses("https")], ("https://R7.example.org/v8",), "https://r7.example.org/v8"),
     ],
 )
 def test_exactly_one_server_is_frozen(servers: list[dict[str, Any]], named: tuple[str, ...], found: str) -> None:
@@ -64,12 +71,35 @@ def test_exactly_one_server_is_frozen(servers: list[dict[str, Any]], named: tupl
         ([], ("http://a.example.org",)),
         ([], ("https://127.1",)),
         ([], ()),
+        ([many_addresses("https")], ()),
+        ([many_addresses("https")], ("https://r7.example.org/v100",)),
+        ([many_addresses("https"), many_addresses("http")], ("https://r100.example.org/v8",)),
+        ([many_addresses("https"), {"url": "https://a.example.org"}], ("https://b.example.org",)),
+        ([{"url": "https://a.example.org"}] * 1_001, ("https://a.example.org",)),
+        (
+            [{"url": "https://a.example.org/" + "a" * 2_000}, {"url": "https://b.example.org"}],
+            ("https://b.example.org",),
+        ),
+        ([{"url": "https://a.example.org/{v}", "variables": {"v": {"default": "a" * 2_001}}}], ()),
+        ([{"url": "https://a.example.org/" + "".join(f"{{v{n}}}" for n in range(21))}], ("https://a.example.org",)),
+        (
+            [{"url": "https://a.example.org/{v}", "variables": {"v": {"enum": ["a"] * 10_001}}}],
+            ("https://a.example.org/a",),
+        ),
     ],
 )
 def test_a_server_that_nobody_could_mean_is_refused(servers: list[dict[str, Any]], named: tuple[str, ...]) -> None:
     with pytest.raises(DocumentUnfit) as caught:
         make(of_parameters() | {"servers": servers}, servers=named)
     assert caught.value.remedy
+
+
+@pytest.mark.attack
+@pytest.mark.req("BRING-1", "SVC-6")
+def test_an_address_without_end_is_not_taken_apart() -> None:
+    """What urlsplit has seen stays in a cache of the process."""
+    with pytest.raises(ValueError, match="more than 2,000 characters"):
+        normalize_server("https://a.example.org/" + "a" * 1_000_000)
 
 
 @pytest.mark.req("BRING-1")
