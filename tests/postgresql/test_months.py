@@ -12,6 +12,7 @@ import pytest
 from django.apps import apps
 from django.core.management import call_command
 from django.db import IntegrityError, connection, transaction
+from django.test.utils import CaptureQueriesContext
 
 from evidence import services as evidence
 from evidence.kinds import Kind
@@ -31,6 +32,7 @@ from evidence.months.partitions import (
     list_partition_faults,
 )
 from invocations.models import Invocation, State
+from invocations.service_levels.report import build_service_level_report
 from kernel.ids import lowest_id, new_id
 from tests.postgresql.test_hub_role import login
 from tests.postgresql.test_pairs import begun, call_of, witness
@@ -221,6 +223,21 @@ def test_facts_of_a_call_are_looked_for_from_its_month_on() -> None:
     assert FIRST not in plan
     assert f"{TABLE}_{NOW:%Y_%m}" not in plan
     assert f"{TABLE}_{month:%Y_%m}" in plan
+
+
+def test_service_levels_look_into_no_month_that_is_over() -> None:
+    """The report is read again each minute."""
+    with CaptureQueriesContext(connection) as asked:
+        build_service_level_report(Invocation.objects.all(), NOW + timedelta(days=60))
+    (paired,) = (each["sql"] for each in asked if "EXISTS" in each["sql"] and f'"{TABLE}"' in each["sql"])
+
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN {paired}")
+        plan = str(cursor.fetchall())
+
+    assert f"{TABLE}_{following_month(following_month(NOW)):%Y_%m}" in plan
+    assert f"{TABLE}_{NOW:%Y_%m}" not in plan
+    assert FIRST not in plan
 
 
 def test_the_newest_facts_are_read_from_the_newest_month_first() -> None:
