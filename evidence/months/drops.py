@@ -40,7 +40,8 @@ _ROWS = f"""
     SELECT {", ".join(f"f.{name}" for name in _NAMES)},
     CASE WHEN f.invocation_id IS NOT NULL AND s.leaf_index < a.leaves THEN ''::bytea ELSE f.leaf END
     FROM {{table}} f LEFT JOIN evidence_seal s ON s.fact_id = f.id AND s.tenant_id = f.tenant_id
-    LEFT JOIN archived_heads a ON a.tenant_id = f.tenant_id ORDER BY f.id
+    LEFT JOIN archived_heads a ON a.tenant_id = f.tenant_id
+    WHERE NOT EXISTS (SELECT FROM {{new}} n WHERE n.id = f.id) ORDER BY f.id
 """  # noqa: S608  names of columns only
 
 
@@ -58,7 +59,8 @@ def drop_archived_months(store: ObjectStore) -> Iterator[DroppedMonth]:
     """Drop what leaves of months that are over, one after the other. Acts hub-wide, as the owner of the tables, and alone:
     :func:`evidence.archives.turns.take_turn_at_archive`.
 
-    Raises :class:`~evidence.archives.services.ArchiveDiffers` and :class:`~evidence.archives.object_stores.ArchiveUnavailable`.
+    Raises :class:`~evidence.archives.services.ArchiveDiffers`, :class:`~evidence.archives.object_stores.ArchiveUnavailable` and
+    :class:`~evidence.months.partitions.MonthsBusy`.
     """
     heads = {log: head for log in list_archived_logs() if (head := find_archived_head(log, store))}
     over = datetime.now(UTC) - timedelta(milliseconds=CLOCKS_DIFFER_MS)
@@ -93,7 +95,7 @@ def _drop(month: Month, heads: dict[UUID, int], leaves: int) -> DroppedMonth:
             "CREATE TEMPORARY TABLE archived_heads (tenant_id uuid PRIMARY KEY, leaves bigint) ON COMMIT DROP"
         )
         cursor.executemany("INSERT INTO archived_heads VALUES (%s, %s)", list(heads.items()))
-        replace_month(cursor, month, columns=_COLUMNS, rows=_ROWS.format(table=month.table))
+        replace_month(connection, month, columns=_COLUMNS, rows=lambda new: _ROWS.format(table=month.table, new=new))
         inject_fault("drop.before_commit")
         after = measure_table(cursor, month.table)
     return DroppedMonth(month.table, leaves, before, after)

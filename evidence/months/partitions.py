@@ -13,24 +13,33 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from functools import partial
+from time import sleep
+from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
-from django.db import transaction
+from django.db import OperationalError, transaction
+from psycopg import errors
 
 from evidence.kinds import PAIR
 from kernel.ids import lowest_id
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from django.db.backends.base.base import BaseDatabaseWrapper
     from django.db.backends.utils import CursorWrapper
 
+T = TypeVar("T")
 TABLE, FIRST, LAST = "evidence_fact", "evidence_fact_before", "evidence_fact_later"
-ADD = "toolhub_add_fact_months"
+ADD, ANALYZE = "toolhub_add_fact_months", "toolhub_analyze_facts"
 PAIR_INDEX = "fact_one_begin_one_end"
 AHEAD = 3  # months that have their table before they begin
 ROOM = timedelta(days=14)  # for a migration that was cut short, before the first part takes no more
-PATIENCE_S = 60  # with those who read facts, before a table takes the place of another
+# With those who use facts, before tables change: as long everybody waits who comes after. Longer than PostgreSQL takes to call off
+# a vacuum of its own, which is a second.
+PATIENCE_MS = 1_500
+TRIES, REST_S = 60, 2.0
 _LOCK = 0x6D6F6E746873  # one process at a time
 
 _OF_PAIR = ", ".join(f"'{kind}'" for kind in PAIR)
@@ -56,7 +65,7 @@ _ADD = f"""
         month text;
         added integer := 0;
     BEGIN
-        IF current_setting('lock_timeout') = '0' THEN PERFORM set_config('lock_timeout', '2s', true); END IF;
+        IF current_setting('lock_timeout') = '0' THEN PERFORM set_config('lock_timeout', '{PATIENCE_MS}ms', true); END IF;
         PERFORM pg_advisory_xact_lock({_LOCK});
         LOOP
             SELECT {_LOWER} INTO begins FROM pg_class c WHERE c.oid = to_regclass('public.{LAST}') AND c.relispartition;
@@ -68,6 +77,8 @@ _ADD = f"""
                 EXECUTE 'SELECT id FROM public.{LAST} ORDER BY id DESC LIMIT 1' INTO newest;
                 ends := greatest(begins, {_MONTH.format(_TIME.format("newest"))}) + interval '1 month';
                 month := '{TABLE}_' || to_char(begins, 'YYYY_MM');
+                -- No vacuum of it is waited for while all of the facts are locked.
+                LOCK TABLE public.{LAST} IN SHARE UPDATE EXCLUSIVE MODE;
                 ALTER TABLE public.{TABLE} DETACH PARTITION public.{LAST};
                 EXECUTE format('ALTER TABLE public.{LAST} RENAME TO %I', month);
                 EXECUTE format('ALTER TABLE public.{TABLE} ATTACH PARTITION public.%I FOR VALUES FROM (%L) TO (%L)',
@@ -85,11 +96,15 @@ _ADD = f"""
             EXECUTE format('ALTER TABLE public.{TABLE} ATTACH PARTITION public.{LAST} FOR VALUES FROM (%L) TO (MAXVALUE)',
                 {_LOWEST.format("ends")});
         END LOOP;
-        IF added > 0 THEN ANALYZE public.{TABLE}; END IF;  -- nobody else does that for the whole of it
         RETURN added;
     END $body$"""  # noqa: S608  constants only
+# PostgreSQL does that by itself for each part, but never for the whole. Apart from the other, which nobody passes meanwhile.
+_ANALYZE = f"""
+    CREATE OR REPLACE FUNCTION {ANALYZE}() RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $body$ BEGIN ANALYZE public.{TABLE}; END $body$"""
 
 _IS_DIVIDED = f"SELECT relkind = 'p' FROM pg_class WHERE oid = 'public.{TABLE}'::regclass"  # noqa: S608  a constant
+_OWNER = f"SELECT relowner::regrole::text FROM pg_class WHERE oid = 'public.{TABLE}'::regclass"  # noqa: S608  a constant
 _INDEXES = (
     "SELECT i.indexrelid::regclass::text, pg_get_indexdef(i.indexrelid), i.indisprimary FROM pg_index i "
     "WHERE i.indrelid = %s::regclass"
@@ -122,6 +137,16 @@ _PARTS = f"""
     SELECT c.relname, pg_get_expr(c.relpartbound, c.oid) FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
     WHERE i.inhparent = 'public.{TABLE}'::regclass ORDER BY 2
 """  # noqa: S608  constants only
+
+
+class MonthsBusy(Exception):
+    """Others use facts for so long that their tables stay as they are."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Somebody reads facts in one long transaction, so their tables cannot be changed and stay as they are. "
+            "Run it again when that has ended: a backup, for one (pg_stat_activity has it)."
+        )
 
 
 def first_of_month(moment: datetime) -> datetime:
@@ -167,34 +192,62 @@ def measure_table(cursor: CursorWrapper, table: str) -> int:
     return int(cursor.fetchone()[0])
 
 
-def replace_month(cursor: CursorWrapper, month: Month, *, columns: str, rows: str) -> None:
+def try_often(connection: BaseDatabaseWrapper, change: Callable[[CursorWrapper], T]) -> T:
+    """Change tables that others use: in a transaction, or a savepoint, of its own, which gives way to them again and again.
+
+    Raises :class:`MonthsBusy` when they have them for minutes.
+    """
+    for _ in range(TRIES):
+        try:
+            with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
+                cursor.execute(f"SET LOCAL lock_timeout = {PATIENCE_MS}")
+                return change(cursor)
+        except OperationalError as error:
+            if not isinstance(error.__cause__, errors.LockNotAvailable | errors.DeadlockDetected):
+                raise
+        sleep(REST_S)
+    raise MonthsBusy
+
+
+def replace_month(connection: BaseDatabaseWrapper, month: Month, *, columns: str, rows: Callable[[str], str]) -> None:
     """Put a table with other rows in the place of a month's, and drop that: in a transaction of the owner.
 
-    Whoever adds a fact of that month meanwhile waits; everybody else as long as it takes to exchange the tables. ``rows``: a query.
+    All that takes long is done before, to a table that nobody knows. ``rows``: the query of those that a table of this name lacks.
     """
-    table, new = month.table, f"{month.table}_new"
-    cursor.execute(f"SET LOCAL lock_timeout = '{PATIENCE_S}s'")
+    new = f"{month.table}_new"
+    with connection.cursor() as cursor:
+        cursor.execute(_OWNER)
+        (owner,) = cursor.fetchone()
+        for statement in (
+            f"CREATE TABLE {new} (LIKE {TABLE} {_AS_THE_WHOLE} INCLUDING INDEXES, CONSTRAINT {new}_bound CHECK ({month.condition}))",
+            f"ALTER TABLE {new} OWNER TO {owner}",  # who drops may be another, as a superuser
+            f"INSERT INTO {new} ({columns}) {rows(new)}",
+            f"CREATE UNIQUE INDEX {new}_pair ON {new} (invocation_id, kind) WHERE kind IN ({_OF_PAIR})",
+            f"CREATE TRIGGER toolhub_no_truncate BEFORE TRUNCATE ON {new} "
+            "FOR EACH STATEMENT EXECUTE FUNCTION toolhub_refuse_change()",
+            f"ALTER TABLE {new} ENABLE ALWAYS TRIGGER toolhub_no_truncate",
+            f"ALTER TABLE {new} ENABLE ROW LEVEL SECURITY",
+            f"ANALYZE {new}",
+        ):
+            cursor.execute(statement)
+    try_often(connection, lambda cursor: _exchange(cursor, month, new, f"INSERT INTO {new} ({columns}) {rows(new)}"))
+
+
+def _exchange(cursor: CursorWrapper, month: Month, new: str, add_late_rows: str) -> None:
+    """Late facts wait from the first statement on, everybody from DETACH on."""
+    table = month.table
     cursor.execute(f"LOCK TABLE {table} IN SHARE MODE")
-    cursor.execute(
-        f"CREATE TABLE {new} (LIKE {TABLE} {_AS_THE_WHOLE} INCLUDING INDEXES, CONSTRAINT {new}_bound CHECK ({month.condition}))"
-    )
-    cursor.execute(f"INSERT INTO {new} ({columns}) {rows}")
-    copied = cursor.rowcount
-    cursor.execute(f"SELECT count(*) FROM {table}")  # noqa: S608
-    if cursor.fetchone() != (copied,):
+    cursor.execute(add_late_rows)
+    cursor.execute(f"SELECT (SELECT count(*) FROM {table}) = (SELECT count(*) FROM {new})")  # noqa: S608
+    if cursor.fetchone() != (True,):
         raise RuntimeError(f"{table} has other rows than what was to take its place.")
     for statement in (
         f"ALTER TABLE {TABLE} DETACH PARTITION {table}",
         f"DROP TABLE {table}",
         f"ALTER TABLE {new} RENAME TO {table}",
-        f"CREATE UNIQUE INDEX {PAIR_INDEX}{table.removeprefix(TABLE)} ON {table} (invocation_id, kind) WHERE kind IN ({_OF_PAIR})",
-        f"CREATE TRIGGER toolhub_no_truncate BEFORE TRUNCATE ON {table} "
-        "FOR EACH STATEMENT EXECUTE FUNCTION toolhub_refuse_change()",
-        f"ALTER TABLE {table} ENABLE ALWAYS TRIGGER toolhub_no_truncate",
-        f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY",
+        f"ALTER INDEX {new}_pair RENAME TO {PAIR_INDEX}{table.removeprefix(TABLE)}",
         f"ALTER TABLE {TABLE} ATTACH PARTITION {table} {month.bound}",
         f"ALTER TABLE {table} DROP CONSTRAINT {new}_bound",
-        f"ANALYZE {table}",
     ):
         cursor.execute(statement)
 
@@ -207,15 +260,20 @@ def list_partition_faults(cursor: CursorWrapper) -> list[str]:
     return [f"{table}: {what}" for table, what in cursor.fetchall()]
 
 
-def add_months(connection: BaseDatabaseWrapper, *, patience_s: int = 2) -> int:
-    """Have tables for the months to come; returns how many were added.
-
-    Whoever asks for facts waits as long as this waits for others.
-    """
+def add_months(connection: BaseDatabaseWrapper) -> int:
+    """Have tables for the months to come; returns how many were added."""
     with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
-        cursor.execute(f"SET LOCAL lock_timeout = '{patience_s}s'")
+        cursor.execute(f"SET LOCAL lock_timeout = {PATIENCE_MS}")
         cursor.execute(f"SELECT {ADD}()")
-        return int(cursor.fetchone()[0])
+        added = int(cursor.fetchone()[0])
+    if added:
+        transaction.on_commit(partial(_analyze_facts, connection), using=connection.alias)
+    return added
+
+
+def _analyze_facts(connection: BaseDatabaseWrapper) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {ANALYZE}()")
 
 
 def bound_first_part(connection: BaseDatabaseWrapper) -> UUID:
@@ -229,7 +287,8 @@ def bound_first_part(connection: BaseDatabaseWrapper) -> UUID:
             bound = UUID(found[0].split("'")[1])
         else:
             bound = _choose_bound(cursor)
-            cursor.execute(f"ALTER TABLE {TABLE} ADD CONSTRAINT {name} CHECK (id < '{bound}') NOT VALID")
+            statement = f"ALTER TABLE {TABLE} ADD CONSTRAINT {name} CHECK (id < '{bound}') NOT VALID"
+            try_often(connection, lambda cursor: cursor.execute(statement))
         cursor.execute(f"ALTER TABLE {TABLE} VALIDATE CONSTRAINT {name}")
     return bound
 
@@ -270,7 +329,8 @@ def divide_facts(connection: BaseDatabaseWrapper, bound: UUID) -> None:
         cursor.execute(f"ALTER TABLE {FIRST} DROP CONSTRAINT {FIRST}_bound")
 
 
-def install_month_function(connection: BaseDatabaseWrapper) -> None:
+def install_month_functions(connection: BaseDatabaseWrapper) -> None:
     with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
-        cursor.execute(_ADD)
-        cursor.execute(f"REVOKE ALL ON FUNCTION {ADD} FROM PUBLIC")
+        for create, name in ((_ADD, ADD), (_ANALYZE, ANALYZE)):
+            cursor.execute(create)
+            cursor.execute(f"REVOKE ALL ON FUNCTION {name} FROM PUBLIC")

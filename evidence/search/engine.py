@@ -21,7 +21,7 @@ from evidence.models import Fact, IndexBlock, Posting, Seal
 from evidence.problems import SearchInvalid
 from evidence.search import postings
 from evidence.search.call_postings import find_call_postings
-from evidence.search.indexer import tags_of_facts
+from evidence.search.indexer import read_tags
 from evidence.search.language import Query, parse_moment
 from evidence.search.postings import ALL, BLOCK
 from evidence.search.tags import (
@@ -254,7 +254,7 @@ class _Search:
         ids = [id for id in self.waits[:MOST_WAITING] if self.window.holds(id)]
         facts = Fact.objects.filter(tenant_id=self.tenant_id).in_bulk(ids)
         rows = [facts[id] for id in ids if id in facts]
-        return [fact for fact, tags in zip(rows, tags_of_facts(rows), strict=True) if self.asked.met_by(tags)]
+        return [fact for fact, tags in zip(rows, read_tags(rows).tags, strict=True) if self.asked.met_by(tags)]
 
     # What is indexed.
 

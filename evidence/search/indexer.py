@@ -2,30 +2,40 @@
 
 A loop beside the sealer reads what it has sealed, in the order of the log, one block at a time: the way of a call has no part in it.
 How far it is, is one number per tenant, so that it goes on where it stopped, and the index can be made again from nothing.
+
+What is in the archive alone, which may be away, holds nobody up: the columns of a fact are indexed then, and that it lacks the rest is
+noted in the index itself (:data:`~evidence.search.tags.UNREAD_TAG`). It is taken up again, each minute until it can be read.
 """
 
 from __future__ import annotations
 
 import logging
+import random
+import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import DatabaseError, InterfaceError, connection, transaction
 
-from evidence.archives.leaves import load_leaves, restore_leaf
+from evidence.archives.leaves import load_leaves
 from evidence.log.reader import select_leaves
-from evidence.models import GLOBAL_LOG, Fact, IndexBlock, Indexed, Log, Posting, read_leaf
+from evidence.models import GLOBAL_LOG, Fact, IndexBlock, Indexed, Log, Posting
+from evidence.problems import ArchivedFactUnavailable
 from evidence.search import postings
 from evidence.search.postings import BLOCK
-from evidence.search.tags import SAYS_WHAT_IT_IS, call_tag, call_traits, compute_tags
+from evidence.search.tags import SAYS_WHAT_IT_IS, UNREAD_TAG, call_tag, call_traits, compute_tags
+from kernel.ids import encode
 from kernel.loops import repeat_work
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Iterable
-    from uuid import UUID
+    from collections.abc import Iterable, Sequence
 
 log = logging.getLogger("toolhub.search")
 EVERY_S = 1.0
+UNREAD_EVERY_S = 60.0
+_UNREAD_AT_ONCE = 16  # blocks
 _AT_ONCE = 500  # parameters of a statement; SQLite takes 999
 _UPSERT = (
     "INSERT INTO evidence_posting (tenant_id, tag, block, places) VALUES (%s, %s, %s, %s) "
@@ -33,44 +43,108 @@ _UPSERT = (
 )
 
 
-def load_call_traits(invocations: Iterable[UUID | None]) -> dict[UUID, dict[str, str]]:
+def _read_columns(fact: Fact) -> dict[str, Any]:
+    """What a fact says without its leaf."""
+    return {
+        "kind": fact.kind,
+        "subject": fact.subject,
+        "invocation": encode("inv", fact.invocation_id) if fact.invocation_id else "",
+        "actor": {"id": fact.actor_id},
+        "tool": fact.tool,
+        "outcome": fact.outcome,
+        "reason": fact.reason,
+        "trace": fact.trace_id,
+    }
+
+
+class _LeafReader:
+    """What facts say, from the archive where the database has it no more. ``unread``: facts and calls of which it cannot be had."""
+
+    def __init__(self) -> None:
+        self.unread = set[UUID]()
+
+    def read(self, facts: Sequence[Fact]) -> list[dict[str, Any]]:
+        try:
+            load_leaves(facts)
+        except ArchivedFactUnavailable:
+            for fact in facts:
+                try:
+                    load_leaves([fact])
+                except ArchivedFactUnavailable:
+                    self.unread.add(fact.pk)
+        return [_read_columns(fact) if fact.pk in self.unread else fact.content for fact in facts]
+
+
+def load_call_traits(invocations: Iterable[UUID | None], reader: _LeafReader) -> dict[UUID, dict[str, str]]:
     """What each of the calls is, for the facts that follow its first ones."""
     ids = list({each for each in invocations if each is not None})
     said: dict[UUID, list[dict[str, Any]]] = {}
     for at in range(0, len(ids), _AT_ONCE):
-        rows = Fact.objects.of_calls(*ids[at : at + _AT_ONCE]).filter(kind__in=SAYS_WHAT_IT_IS).order_by("id")
-        for id, leaf, tenant_id, index in rows.values_list("invocation_id", "leaf", "tenant_id", "seal__leaf_index"):
-            said.setdefault(id, []).append(read_leaf(restore_leaf(leaf, tenant_id, index)))
+        rows = list(Fact.objects.of_calls(*ids[at : at + _AT_ONCE]).filter(kind__in=SAYS_WHAT_IT_IS).order_by("id"))
+        for fact, content in zip(rows, reader.read(rows), strict=True):
+            if fact.invocation_id:
+                said.setdefault(fact.invocation_id, []).append(content)
+                if fact.pk in reader.unread:
+                    reader.unread.add(fact.invocation_id)
     return {id: call_traits(leaves) for id, leaves in said.items()}
 
 
-def tags_of_facts(facts: Iterable[Fact]) -> list[set[bytes]]:
-    rows = list(facts)
-    load_leaves(rows)
-    calls = load_call_traits(fact.invocation_id for fact in rows)
-    return [
-        compute_tags(
-            fact.content,
-            bytes(fact.leaf_hash),
-            calls.get(fact.invocation_id, {}) if fact.invocation_id else {},
-        )
-        for fact in rows
+@dataclass(slots=True)
+class ReadTags:
+    """The tags of facts, in their order. ``unread``: the facts of which some may lack, since the archive does not give what it has."""
+
+    tags: list[set[bytes]]
+    unread: set[UUID]
+
+
+def read_tags(facts: Iterable[Fact]) -> ReadTags:
+    """As far as they can be had now: of what cannot be read there are its columns."""
+    rows, reader = list(facts), _LeafReader()
+    contents = reader.read(rows)
+    calls = load_call_traits((fact.invocation_id for fact in rows), reader)
+    tags = [
+        compute_tags(content, bytes(fact.leaf_hash), calls.get(fact.invocation_id, {}) if fact.invocation_id else {})
+        for fact, content in zip(rows, contents, strict=True)
     ]
+    return ReadTags(tags, {fact.pk for fact in rows if not reader.unread.isdisjoint({fact.pk, fact.invocation_id})})
 
 
-@transaction.atomic
+def tags_of_facts(facts: Iterable[Fact]) -> list[set[bytes]]:
+    """All of them. Raises :class:`~evidence.problems.ArchivedFactUnavailable`."""
+    read = read_tags(facts)
+    if read.unread:
+        raise ArchivedFactUnavailable
+    return read.tags
+
+
 def index_block(tenant_id: UUID, *, size: int) -> int:
     """Take up what was sealed after the first ``size`` leaves, to the end of their block; returns how many are indexed now. When
     another process has taken it up meanwhile, nothing is done."""
     block, first = divmod(size, BLOCK)
     facts = list(select_leaves(tenant_id, size, (block + 1) * BLOCK))
-    if not facts or not Indexed.objects.filter(tenant_id=tenant_id, size=size).update(size=size + len(facts)):
+    if not facts or not Indexed.objects.filter(tenant_id=tenant_id, size=size).exists():
         return size
+    read = read_tags(facts)  # nobody waits while the archive is asked
     bits: dict[bytes, int] = {}
-    for place, (fact, tags) in enumerate(zip(facts, tags_of_facts(facts), strict=True), first):
-        for tag in tags - {call_tag(fact.invocation_id)} if fact.invocation_id else tags:
-            bits[tag] = bits.get(tag, 0) | 1 << place
-    if first:
+    for place, (fact, tags) in enumerate(zip(facts, read.tags, strict=True), first):
+        _set_bits(bits, fact, tags, place)
+        if fact.pk in read.unread:
+            bits[UNREAD_TAG] = bits.get(UNREAD_TAG, 0) | 1 << place
+    with transaction.atomic():
+        if not Indexed.objects.filter(tenant_id=tenant_id, size=size).update(size=size + len(facts)):
+            return size
+        _add_postings(tenant_id, block, bits, had=bool(first))
+        _note_span(tenant_id, block, [fact.pk for fact in facts])
+    return size + len(facts)
+
+
+def _set_bits(bits: dict[bytes, int], fact: Fact, tags: set[bytes], place: int) -> None:
+    for tag in tags - {call_tag(fact.invocation_id)} if fact.invocation_id else tags:
+        bits[tag] = bits.get(tag, 0) | 1 << place
+
+
+def _add_postings(tenant_id: UUID, block: int, bits: dict[bytes, int], *, had: bool) -> None:
+    if had:
         for tag, stored in _stored(tenant_id, block, list(bits)):
             bits[tag] |= postings.decode(stored)
     tenant = Posting._meta.get_field("tenant_id").get_db_prep_value(tenant_id, connection)
@@ -78,8 +152,6 @@ def index_block(tenant_id: UUID, *, size: int) -> int:
         cursor.executemany(
             _UPSERT, [(tenant, tag, block, postings.encode(found)) for tag, found in sorted(bits.items())]
         )
-    _note_span(tenant_id, block, [fact.pk for fact in facts])
-    return size + len(facts)
 
 
 def _stored(tenant_id: UUID, block: int, tags: list[bytes]) -> Iterable[tuple[bytes, bytes]]:
@@ -112,10 +184,58 @@ def index_tenant(tenant_id: UUID, stop: threading.Event | None = None) -> int:
 
 
 def index_all(stop: threading.Event | None = None) -> None:
+    """Take up all that is sealed of each tenant. One that fails keeps no other waiting."""
     sizes = dict(Indexed.objects.values_list("tenant_id", "size"))
     for tenant_id, size in Log.objects.exclude(tenant_id=GLOBAL_LOG).values_list("tenant_id", "size"):
         if sizes.get(tenant_id, 0) < size:
-            index_tenant(tenant_id, stop)
+            try:
+                index_tenant(tenant_id, stop)
+            except (DatabaseError, InterfaceError):
+                raise
+            except Exception:
+                log.exception("Facts of %s were not indexed: this is tried again.", encode("ten", tenant_id))
+
+
+def index_unread(stop: threading.Event | None = None) -> None:
+    """Take up again what was indexed without what the archive has of it."""
+    tenants = Indexed.objects.values("tenant_id")
+    rows = Posting.objects.filter(tenant_id__in=tenants, tag=UNREAD_TAG).values_list("tenant_id", "block")
+    blocks = list(rows)
+    # Not always the same: of some it may never be had.
+    for tenant_id, block in random.sample(blocks, min(len(blocks), _UNREAD_AT_ONCE)):
+        if stop is None or not stop.is_set():
+            index_block_again(tenant_id, block)
+
+
+def index_block_again(tenant_id: UUID, block: int) -> None:
+    """Add to a block what can be read of it by now."""
+    begin, noted = block * BLOCK, _read_unread(tenant_id, block)
+    places = list(enumerate(select_leaves(tenant_id, begin, begin + noted.bit_length())))
+    facts = [(place, fact) for place, fact in places if noted >> place & 1]
+    read = read_tags(fact for _, fact in facts)
+    bits: dict[bytes, int] = {}
+    done = 0
+    for (place, fact), tags in zip(facts, read.tags, strict=True):
+        if fact.pk not in read.unread:
+            _set_bits(bits, fact, tags, place)
+            done |= 1 << place
+    if not done:
+        return
+    with transaction.atomic():
+        Indexed.objects.select_for_update().get(tenant_id=tenant_id)  # who takes up new leaves writes the same rows
+        noted = _read_unread(tenant_id, block)
+        if noted & done != done:
+            return  # another process was there, or the index is made again
+        _add_postings(tenant_id, block, bits, had=True)
+        row = Posting.objects.filter(tenant_id=tenant_id, tag=UNREAD_TAG, block=block)
+        if noted == done:
+            row.delete()
+        else:
+            row.update(places=postings.encode(noted & ~done))
+
+
+def _read_unread(tenant_id: UUID, block: int) -> int:
+    return sum(postings.decode(stored) for _, stored in _stored(tenant_id, block, [UNREAD_TAG]))
 
 
 @transaction.atomic
@@ -128,4 +248,13 @@ def forget_index(tenant_id: UUID) -> None:
 
 def run_indexer(stop: threading.Event) -> None:
     """Follow the logs until told to stop."""
-    repeat_work(lambda: index_all(stop), stop, every_s=EVERY_S, what="Facts were not indexed", log=log)
+    due = 0.0
+
+    def work() -> None:
+        nonlocal due
+        if time.monotonic() >= due:
+            due = time.monotonic() + UNREAD_EVERY_S
+            index_unread(stop)
+        index_all(stop)
+
+    repeat_work(work, stop, every_s=EVERY_S, what="Facts were not indexed", log=log)

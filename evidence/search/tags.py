@@ -37,6 +37,8 @@ TOOL_URN = "soul:tool:"
 
 # No text begins with these bytes.
 _SHORT = {"hash": b"\1", "trace": b"\2", "id": b"\3"}
+# Of what was indexed while the archive did not give what it has of it: it is looked at again.
+UNREAD_TAG = b"\4"
 _SHORT_DIGITS = re.compile(r"(?:[0-9a-f]{2})+")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from django.db.models import Count, Exists, OuterRef, Q
 
 from evidence.kinds import BEGINS, ENDS
 from evidence.models import Fact
+from evidence.models.facts import CLOCKS_DIFFER_MS
 from invocations.decide.preflight import PREFIX
 from invocations.direct_runs.pool import DirectSandbox
 from invocations.models import Attempt, Invocation, State
@@ -138,10 +139,12 @@ def _boxed(newest: QuerySet[Invocation]) -> ServiceLevel:
     return ServiceLevel("boxed_side_effects", counted["good"], counted["all"])
 
 
-def _paired(newest: QuerySet[Invocation]) -> ServiceLevel:
+def _paired(newest: QuerySet[Invocation], since: datetime) -> ServiceLevel:
     """Calls that have ended, with both facts."""
     ended = Invocation.objects.filter(pk__in=newest.values("pk"), finished_at__isnull=False)
-    facts = Fact.objects.filter(invocation_id=OuterRef("pk"))
+    # Each call would be looked for in every month there is.
+    oldest = lowest_id(since - A_CLOCK_BESIDE - timedelta(milliseconds=CLOCKS_DIFFER_MS))
+    facts = Fact.objects.filter(invocation_id=OuterRef("pk"), id__gte=oldest)
     lacking = ended.filter(~Exists(facts.filter(kind__in=BEGINS)) | ~Exists(facts.filter(kind__in=ENDS))).count()
     total = ended.count()
     return ServiceLevel("paired_facts", total - lacking, total)
@@ -149,7 +152,8 @@ def _paired(newest: QuerySet[Invocation]) -> ServiceLevel:
 
 def build_service_level_report(calls: QuerySet[Invocation], now: datetime) -> ServiceLevelReport:
     """Of the newest of these calls; unknown errors also of answers in their time that never became a call."""
-    recent = _recent(calls, now - WINDOW)
+    since = now - WINDOW
+    recent = _recent(calls, since)
     newest = recent[:COUNTED]
     oldest = recent.values_list("created_at", flat=True)[COUNTED - 1 : COUNTED].first()
     health = measure_health(Invocation.objects.filter(pk__in=newest.values("pk")), now, since=oldest)
@@ -161,7 +165,7 @@ def build_service_level_report(calls: QuerySet[Invocation], now: datetime) -> Se
         ServiceLevel("schema_validation", values - unchecked, values),
         ServiceLevel("fast_preflight", sum(ms <= FAST_MS for ms in preflights), len(preflights)),
         _boxed(newest),
-        _paired(newest),
+        _paired(newest, since),
         ServiceLevel("known_results", health.results - health.unknown, health.results),
     ]
     now_open = calls.filter(build_unfinished_filter())

@@ -82,6 +82,7 @@ WRITTEN_WITHOUT_A_FACT_OF_THEIR_OWN = {
     "evidence/keys/check_values.py:key_fits": "by what a key is recognised that is in use already",
     "evidence/keys/check_values.py:forget_check_values": "the same, of keys that are gone and have wrapped nothing",
     "evidence/search/indexer.py:index_block": "an index of facts, made again from the log at any time",
+    "evidence/search/indexer.py:index_block_again": "the same",
     "evidence/search/indexer.py:_note_span": "the same",
     "evidence/search/indexer.py:index_tenant": "the same",
     "evidence/search/indexer.py:forget_index": "the same",

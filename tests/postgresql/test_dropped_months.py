@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import io
 import itertools
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
-from django.db import connection, transaction
+from django.db import connection, connections, transaction
 from django.utils import timezone
 
 from evidence import services as evidence
@@ -24,7 +26,7 @@ from evidence.leaves.custody import OpenedSnapshot
 from evidence.log import reader
 from evidence.log.origins import log_name
 from evidence.models import Anchor, AnchorKind, Fact, Log
-from evidence.months import drops
+from evidence.months import drops, partitions
 from evidence.months.partitions import FIRST, list_partition_faults
 from evidence.problems import ArchivedFactUnavailable
 from evidence.search.engine import find_by_tags
@@ -34,7 +36,8 @@ from evidence.verify import merkle, notes
 from evidence.verify.proofs import InclusionProof
 from kernel.ids import encode, new_id
 from kernel.principal import Principal
-from tests.postgresql.test_months import NOW, an_id
+from tests.postgresql.test_hub_role import login
+from tests.postgresql.test_months import NOW, an_id, begin_meanwhile, reading
 from tests.support.evidence_logs import check_log, seal_everything, signing_with, write_facts
 
 if TYPE_CHECKING:
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from uuid import UUID
 
+__all__ = ["login"]
 pytestmark = pytest.mark.django_db(transaction=True)
 OLD = NOW - timedelta(days=62)
 TENANT = new_id()
@@ -235,6 +239,72 @@ def test_a_fact_that_comes_late_into_a_dropped_month_keeps_its_leaf(
 
     assert check_log(TENANT) == 602
     assert list(verify_whole(Log.objects.get(pk=TENANT))) == []
+
+
+def test_a_drop_gives_way_to_who_reads_and_to_late_facts(store: FolderStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for what takes long, and the copy is made once."""
+    archive(store)
+    said, rests = list[str](), list[float]()
+
+    def write_late_fact() -> None:
+        look_into_old_calls(1, monkeypatch)
+        connections.close_all()
+
+    def listen(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        said.append(sql)
+        return execute(sql, params, many, context)
+
+    with reading() as reader, ThreadPoolExecutor(1) as beside:
+
+        def rest(seconds: float) -> None:
+            rests.append(seconds)
+            begin_meanwhile()
+            beside.submit(write_late_fact).result(timeout=10)
+            if len(rests) == 2:
+                reader.rollback()
+
+        monkeypatch.setattr(partitions, "sleep", rest)
+        with connection.execute_wrapper(listen):
+            (dropped,) = drops.drop_archived_months(store)
+
+    seal_everything()
+    assert (len(rests), dropped.leaves, check_log(TENANT)) == (2, 512, 604)
+    assert list(verify_whole(Log.objects.get(pk=TENANT))) == []
+    assert sum(sql.startswith("CREATE TABLE") for sql in said) == 1
+    exchanged = said[max(at for at, sql in enumerate(said) if "DETACH" in sql) :]
+    assert not [sql for sql in exchanged if sql.startswith(("CREATE", "INSERT", "ANALYZE")) or "count(" in sql]
+
+
+def test_a_drop_that_never_gets_its_turn_says_so(store: FolderStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive(store)
+    before = stored()
+    monkeypatch.setattr(partitions, "TRIES", 1)
+    monkeypatch.setattr(partitions, "sleep", lambda _: None)
+
+    with reading(), pytest.raises(CommandError, match="in one long transaction"):
+        call_command("archive", "--drop")
+
+    assert stored() == before
+
+
+def test_a_month_stays_its_owners_whoever_drops(
+    store: FolderStore, login: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive(store)
+    user = psycopg.conninfo.conninfo_to_dict(login)
+    with connection.cursor() as cursor:
+        cursor.execute(f"ALTER ROLE {user['user']} SUPERUSER")
+    connection.close()
+    with monkeypatch.context() as patched:
+        patched.setitem(connection.settings_dict, "USER", user["user"])
+        patched.setitem(connection.settings_dict, "PASSWORD", user["password"])
+        try:
+            (dropped,) = drops.drop_archived_months(store)
+        finally:
+            connection.close()
+
+    with connection.cursor() as cursor:
+        assert (dropped.leaves, list_partition_faults(cursor)) == (512, [])
 
 
 def test_the_command_drops_and_says_what(store: FolderStore, settings: Any, tmp_path: Path) -> None:

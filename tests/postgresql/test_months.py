@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,30 +12,36 @@ import pytest
 from django.apps import apps
 from django.core.management import call_command
 from django.db import IntegrityError, connection, transaction
+from django.test.utils import CaptureQueriesContext
 
 from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.models import Fact
+from evidence.months import partitions
 from evidence.months.partitions import (
     ADD,
+    ANALYZE,
     FIRST,
     LAST,
     TABLE,
     add_months,
     following_month,
+    install_month_functions,
     is_divided,
     list_months,
     list_partition_faults,
 )
 from invocations.models import Invocation, State
+from invocations.service_levels.report import build_service_level_report
 from kernel.ids import lowest_id, new_id
 from tests.postgresql.test_hub_role import login
 from tests.postgresql.test_pairs import begun, call_of, witness
 from tests.support.begin_end_pairs import keep_calls
 from tests.support.evidence_logs import write_facts
-from toolhub.database.post_migration import after_migration
+from toolhub.database import post_migration
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from uuid import UUID
 
     from tests.conftest import Caller
@@ -118,6 +125,65 @@ def test_what_came_before_its_month_was_made_is_not_moved(monkeypatch: pytest.Mo
     assert ends == following_month(last + timedelta(days=40))
 
 
+def test_nobody_waits_for_the_statistics_of_all_months() -> None:
+    """They take seconds of a large hub, and while tables are changed nobody begins a call."""
+    last = max(ends for ends in months().values() if ends)
+    held = list[Any]()
+
+    def look(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if ANALYZE in sql:
+            with psycopg.connect(address()) as outside:
+                held.extend(
+                    outside.execute(
+                        "SELECT relation::regclass::text, mode FROM pg_locks WHERE mode = 'AccessExclusiveLock'"
+                        " AND relation::regclass::text LIKE 'evidence_fact%'"
+                    )
+                )
+            held.append("asked")
+        return execute(sql, params, many, context)
+
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT prosrc FROM pg_proc WHERE proname = '{ADD}'")
+        (body,) = cursor.fetchone()
+        cursor.execute(
+            f"CREATE OR REPLACE FUNCTION {ADD}() RETURNS integer LANGUAGE plpgsql SECURITY DEFINER AS $body$"
+            + body.replace("clock_timestamp()", f"'{last - timedelta(days=50)}'::timestamptz")
+            + "$body$"
+        )
+        try:
+            with connection.execute_wrapper(look):
+                added = add_months(connection)
+        finally:
+            install_month_functions(connection)
+
+    assert added > 0
+    assert "ANALYZE" not in body
+    assert held == ["asked"]
+    assert faults() == []
+
+
+def address() -> str:
+    told = connection.settings_dict
+    return psycopg.conninfo.make_conninfo(
+        host=told["HOST"], port=told["PORT"], dbname=told["NAME"], user=told["USER"], password=told["PASSWORD"]
+    )
+
+
+@contextmanager
+def reading() -> Iterator[psycopg.Connection[Any]]:
+    """Somebody who reads facts, and has not ended, as a backup does."""
+    with psycopg.connect(address()) as outside:
+        outside.execute(f"SELECT FROM {TABLE} LIMIT 1")
+        yield outside
+
+
+def begin_meanwhile() -> None:
+    """As far as locks go."""
+    with psycopg.connect(address()) as other:
+        other.execute("SET lock_timeout = '100ms'")
+        other.execute(f"LOCK TABLE {TABLE} IN ROW EXCLUSIVE MODE")
+
+
 @pytest.mark.req("TOOLS-18")
 @pytest.mark.parametrize("days", [-40, 40])
 def test_a_call_has_no_second_end_in_another_month_either(
@@ -157,6 +223,21 @@ def test_facts_of_a_call_are_looked_for_from_its_month_on() -> None:
     assert FIRST not in plan
     assert f"{TABLE}_{NOW:%Y_%m}" not in plan
     assert f"{TABLE}_{month:%Y_%m}" in plan
+
+
+def test_service_levels_look_into_no_month_that_is_over() -> None:
+    """The report is read again each minute."""
+    with CaptureQueriesContext(connection) as asked:
+        build_service_level_report(Invocation.objects.all(), NOW + timedelta(days=60))
+    (paired,) = (each["sql"] for each in asked if "EXISTS" in each["sql"] and f'"{TABLE}"' in each["sql"])
+
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN {paired}")
+        plan = str(cursor.fetchall())
+
+    assert f"{TABLE}_{following_month(following_month(NOW)):%Y_%m}" in plan
+    assert f"{TABLE}_{NOW:%Y_%m}" not in plan
+    assert FIRST not in plan
 
 
 def test_the_newest_facts_are_read_from_the_newest_month_first() -> None:
@@ -237,7 +318,7 @@ def test_a_table_with_facts_becomes_the_first_part_as_it_lies_on_the_disk(caller
         _undivide(cursor)
         cursor.execute("SELECT pg_relation_filenode(%s::regclass)", [TABLE])
         lay = cursor.fetchone()
-    after_migration(using="default")
+    post_migration.after_migration(using="default")
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_relation_filenode(%s::regclass)", [FIRST])
         lies = cursor.fetchone()
@@ -250,6 +331,31 @@ def test_a_table_with_facts_becomes_the_first_part_as_it_lies_on_the_disk(caller
     assert {table_of(id) for id, _ in before} == {FIRST}
     assert months()[FIRST] in (following_month(NOW), following_month(following_month(NOW)))
     write_facts(new_id(), 1)
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+def test_a_table_is_divided_when_who_reads_it_has_ended(bounded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits behind it meanwhile: it gives way, and tries again."""
+    write_facts(new_id(), 3)
+    with connection.cursor() as cursor:
+        _undivide(cursor)
+    post_migration._put_up(connection)  # which a hub of before has
+    if bounded:
+        partitions.bound_first_part(connection)
+    rests = list[float]()
+
+    with reading() as reader:
+
+        def rest(seconds: float) -> None:
+            rests.append(seconds)
+            begin_meanwhile()
+            reader.rollback()
+
+        monkeypatch.setattr(partitions, "sleep", rest)
+        post_migration.after_migration(using="default")
+
+    assert len(rests) == 1
+    assert faults() == []
 
 
 def _undivide(cursor: Any) -> None:

@@ -13,7 +13,7 @@ from django.db import transaction
 from psycopg import sql
 
 from evidence.append_only import CHANGED_BY_KEEPER, READ_AND_ADDED, READ_ONLY
-from evidence.months.partitions import ADD, is_divided, list_months
+from evidence.months.partitions import ADD, ANALYZE, is_divided, list_months
 from kernel.database.postgresql.base import ROLE
 from toolhub.database.row_level_security import list_tables
 
@@ -57,7 +57,7 @@ def grant_rights(connection: BaseDatabaseWrapper) -> None:
             cursor.execute(f"REVOKE ALL ON {', '.join(month.table for month in list_months(cursor))} FROM {roles}")
         if roles == ROLE:
             return
-        cursor.execute(f"GRANT EXECUTE ON FUNCTION {ADD} TO {HUB_ROLE}")
+        cursor.execute(f"GRANT EXECUTE ON FUNCTION {ADD}, {ANALYZE} TO {HUB_ROLE}")
         for table, rights in CHANGED_BY_KEEPER.items():
             cursor.execute(f"GRANT {rights} ON {table} TO {HUB_ROLE}")
         cursor.execute(_OPEN, [HUB_ROLE])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.apps import apps
-from django.db import connections, transaction
+from django.db import connections
 from django.db.models.signals import post_migrate
 from django.dispatch import receiver
 
@@ -14,8 +14,9 @@ from evidence.months.partitions import (
     add_months,
     bound_first_part,
     divide_facts,
-    install_month_function,
+    install_month_functions,
     is_divided,
+    try_often,
 )
 from invocations.evidence_pairs.constraints import install_pair_triggers
 from invocations.unfinished_calls.lost_rows import find_lost_rows, mend_rows
@@ -25,9 +26,9 @@ from toolhub.database.hub_role import grant_rights
 from toolhub.database.row_level_security import install_policies
 
 if TYPE_CHECKING:
-    from django.db.backends.base.base import BaseDatabaseWrapper
+    from uuid import UUID
 
-PATIENCE_S = 60  # with transactions that read facts
+    from django.db.backends.base.base import BaseDatabaseWrapper
 
 
 # Of our applications with tables the last one; `toolhub` has none, and gets no signal of its own.
@@ -42,7 +43,7 @@ def after_migration(*, using: str, **_: Any) -> None:
 def _put_up(connection: BaseDatabaseWrapper) -> None:
     keep_evidence(connection)
     if connection.vendor == "postgresql":
-        install_month_function(connection)
+        install_month_functions(connection)
     install_pair_triggers(connection)
     install_search_triggers(connection)
     if not keep_unfinished_calls(connection):
@@ -58,8 +59,11 @@ def _keep_months(connection: BaseDatabaseWrapper) -> None:
         divided = is_divided(cursor)
     if not divided:
         bound = bound_first_part(connection)
-        with transaction.atomic(using=connection.alias):
-            divide_facts(connection, bound)
-            _put_up(connection)
-            add_months(connection, patience_s=PATIENCE_S)
-    add_months(connection, patience_s=PATIENCE_S)
+        try_often(connection, lambda _: _divide(connection, bound))
+    try_often(connection, lambda _: add_months(connection))
+
+
+def _divide(connection: BaseDatabaseWrapper, bound: UUID) -> None:
+    divide_facts(connection, bound)
+    _put_up(connection)
+    add_months(connection)

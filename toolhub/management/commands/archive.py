@@ -13,6 +13,7 @@ from evidence.archives.services import ArchiveDiffers, archive_log, list_archive
 from evidence.archives.turns import ArchiveBusy, take_turn_at_archive
 from evidence.log.origins import parse_log_name
 from evidence.months.drops import drop_archived_months
+from evidence.months.partitions import MonthsBusy
 from toolhub.database.hub_role import may_alter_tables
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class Command(BaseCommand):
                     self.stdout.write(f"{month.table}: {month.leaves} leaves; {month.before} bytes, now {month.after}")
         except ArchiveBusy:
             raise CommandError("Another run is at it. Nothing was done.") from None
-        except (ArchiveDiffers, ArchiveUnavailable) as error:
+        except (ArchiveDiffers, ArchiveUnavailable, MonthsBusy) as error:
             raise CommandError(str(error)) from error
         if not dropped:
             self.stdout.write(NOTHING_TO_DROP)

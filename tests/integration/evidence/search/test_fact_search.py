@@ -15,14 +15,14 @@ from access import services as access
 from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.leaves.calls import Begin, End
-from evidence.models import Fact, Indexed, Log, Pending, Posting, Seal
-from evidence.problems import SearchInvalid
+from evidence.models import GLOBAL_LOG, Fact, Indexed, Log, Pending, Posting, Seal
+from evidence.problems import ArchivedFactUnavailable, SearchInvalid
 from evidence.search import engine, indexer
 from evidence.search.engine import find_facts
 from evidence.search.indexer import forget_index, index_all, index_tenant, tags_of_facts
 from evidence.search.language import parse
 from evidence.search.name_resolution import names_in
-from evidence.search.tags import build_tag_query, call_tag, make_tag
+from evidence.search.tags import UNREAD_TAG, build_tag_query, call_tag, make_tag
 from invocations.models import Invocation
 from kernel.ids import encode, new_id
 from kernel.principal import ActorKind, Principal
@@ -30,6 +30,7 @@ from kernel.problems import SchemaInvalid
 from tests.support.raw_database import sql
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from uuid import UUID
 
     from access.models import Tenant
@@ -318,6 +319,69 @@ def test_the_index_is_made_again_from_the_log(tenant: Tenant, caller: Caller) ->
 
     assert sorted(Posting.objects.values_list("tag", "block", "places")) == rows
     assert Indexed.objects.get(tenant_id=tenant.pk).size == Fact.objects.filter(tenant_id=tenant.pk).count()
+
+
+@pytest.mark.req("CARD-6")
+def test_a_begin_that_cannot_be_read_keeps_nobody_from_searching(
+    tenant: Tenant, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its columns say who called what; the rest is found once the archive gives it."""
+    chain = encode("chn", new_id())
+    call = write_call(caller.by, random.Random(5), chain=chain)
+    begin, end = Fact.objects.of_calls(call).order_by("id")
+    tool, wanted = begin.tool, f"kind:{end.kind} chain:{chain}"
+    away = {begin.pk}
+
+    def load_leaves(facts: Iterable[Fact]) -> None:
+        if not away.isdisjoint(fact.pk for fact in facts):
+            raise ArchivedFactUnavailable
+
+    monkeypatch.setattr(indexer, "load_leaves", load_leaves)
+
+    waiting = ids_of(tenant, f"kind:{end.kind} tool:{tool} agent:{begin.actor_id}")
+    seal(tenant)
+    index_all()
+    indexed = ids_of(tenant, f"kind:{end.kind} tool:{tool} agent:{begin.actor_id}")
+    indexer.index_unread()
+
+    assert waiting == indexed == [end.pk]
+    assert ids_of(tenant, wanted) == []
+    with pytest.raises(ArchivedFactUnavailable):
+        tags_of_facts([end])
+    away.clear()
+    indexer.index_unread()
+    assert ids_of(tenant, wanted) == [end.pk]
+    assert not Posting.objects.filter(tag=UNREAD_TAG).exists()
+    rows = sorted(Posting.objects.values_list("tag", "block", "places"))
+    forget_index(tenant.pk)
+    index_all()
+    assert sorted(Posting.objects.values_list("tag", "block", "places")) == rows
+
+
+@pytest.mark.unmapped
+@pytest.mark.req("CARD-6")
+def test_a_tenant_that_cannot_be_indexed_keeps_no_other_waiting(
+    tenant: Tenant, foreign_tenant: Tenant, caller: Caller, foreign_caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_call(caller.by, random.Random(5))
+    write_call(foreign_caller.by, random.Random(5))
+    for each in (tenant, foreign_tenant):
+        seal(each)
+    first = Log.objects.exclude(tenant_id=GLOBAL_LOG).values_list("tenant_id", flat=True)[0]
+    index_block = indexer.index_block
+
+    def fail(tenant_id: UUID, *, size: int) -> int:
+        if tenant_id == first:
+            raise RuntimeError("as a leaf that nobody foresaw")
+        return index_block(tenant_id, size=size)
+
+    monkeypatch.setattr(indexer, "index_block", fail)
+    index_all()
+
+    assert set(Indexed.objects.filter(size__gt=0).values_list("tenant_id", flat=True)) == {
+        tenant.pk,
+        foreign_tenant.pk,
+    } - {first}
 
 
 @pytest.mark.req("CARD-6")
