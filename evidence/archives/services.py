@@ -12,7 +12,6 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from django.db import transaction
-from django.db.models import Max
 
 from evidence import services as evidence
 from evidence.kinds import Kind
@@ -33,6 +32,7 @@ from evidence.verify.notes import open_checkpoint
 from evidence.verify.problems import InvalidEvidence
 from evidence.verify.tiles import ENTRIES, TilePath, iter_tiles, pack_entries, unpack_entries
 from evidence.verify.wholelog import check_log
+from evidence.witnesses.anchors import load_anchor_targets
 from kernel.database.tenancy import NO_TENANT
 from kernel.principal import Principal
 
@@ -99,8 +99,7 @@ def find_archived_head(log: Log, store: ObjectStore) -> ArchivedHead | None:
     head = _open(there.decode("utf-8", "replace"), reader.list_vkeys(log.origin), log, "The archive's checkpoint")
     if _frontier_of(log, head.size).root() != head.root:
         raise ArchiveDiffers(f"{log.origin} does not continue the {head.size} leaves that its archive has.")
-    seen = Anchor.objects.filter(refused_at=None).aggregate(size=Max("size"))["size"] or 0
-    checkpoint = Checkpoint.objects.filter(tenant_id=log.pk, size=head.size, global_index__lt=seen).first()
+    checkpoint = Checkpoint.objects.filter(tenant_id=log.pk, size=head.size, global_index__lt=_size_seen()).first()
     told = Fact.objects.filter(
         tenant_id=NO_TENANT, kind=Kind.LOG_ARCHIVED, subject=f"log:{log_name(log.pk)}", seal__isnull=False
     )
@@ -109,6 +108,14 @@ def find_archived_head(log: Log, store: ObjectStore) -> ArchivedHead | None:
         return None
     leaves = min(head.size, newest.read_data(ArchivedLog).stop) // TILE_WIDTH * TILE_WIDTH
     return ArchivedHead(leaves, checkpoint) if leaves else None
+
+
+def _size_seen() -> int:
+    """How much of the global log somebody outside has seen whom the settings name; 0 when any of them refuses what there is now."""
+    anchors = list(Anchor.objects.filter(name__in=[each.name for each in load_anchor_targets()]))
+    if any(each.refused_at for each in anchors):
+        return 0
+    return max((each.size for each in anchors), default=0)
 
 
 def check_bundle(log: Log, store: ObjectStore, n: int, checkpoint: Checkpoint) -> list[bytes]:

@@ -51,7 +51,10 @@ TENANT = new_id()
 @pytest.fixture(autouse=True)
 def hub(tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     settings.TOOLHUB_ARCHIVE_URL = f"file://{tmp_path}"
-    monkeypatch.setattr(drops, "CLOCKS_DIFFER_MS", 0)  # also on the first day of a month
+    settings.TOOLHUB_WITNESSES, settings.TOOLHUB_ANCHOR_GIT = [], ""
+    settings.TOOLHUB_ANCHOR_FILE = str(tmp_path / "anchors")
+    # As if it were months later: where a table with facts was divided, the first part goes on to the end of this month or the next.
+    monkeypatch.setattr(drops, "CLOCKS_DIFFER_MS", timedelta(days=-100) // timedelta(milliseconds=1))
     leaves._read_bundle.cache_clear()
     with signing_with():
         yield
@@ -87,7 +90,7 @@ def archive(store: FolderStore, *, seen: bool = True) -> None:
     seal_everything()  # what the hub's log says of it
     if seen:
         Anchor.objects.update_or_create(
-            name="outside", defaults={"kind": AnchorKind.FILE, "size": 10**6, "next_attempt_at": timezone.now()}
+            name="file", defaults={"kind": AnchorKind.FILE, "size": 10**6, "next_attempt_at": timezone.now()}
         )
 
 
@@ -207,6 +210,23 @@ def test_nothing_leaves_that_nobody_outside_has_seen(store: FolderStore) -> None
 
     archive(store)
     Anchor.objects.update(refused_at=timezone.now())
+    assert list(drops.drop_archived_months(store)) == []
+
+
+def test_nothing_leaves_while_one_refuses_though_another_agrees(store: FolderStore, settings: Any) -> None:
+    archive(store)
+    settings.TOOLHUB_ANCHOR_GIT = "somewhere"
+    Anchor.objects.create(
+        name="git", kind=AnchorKind.GIT, size=1, next_attempt_at=timezone.now(), refused_at=timezone.now()
+    )
+
+    assert list(drops.drop_archived_months(store)) == []
+
+
+def test_nobody_has_seen_it_whom_the_settings_do_not_name_any_more(store: FolderStore, settings: Any) -> None:
+    archive(store)
+    settings.TOOLHUB_ANCHOR_FILE = ""
+
     assert list(drops.drop_archived_months(store)) == []
 
 
