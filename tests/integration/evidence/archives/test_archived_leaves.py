@@ -17,6 +17,8 @@ from evidence import services as evidence
 from evidence.archives.leaves import SILENT_S, forget_bundles, load_leaves
 from evidence.archives.object_stores import FolderStore
 from evidence.archives.services import ArchiveDiffers, archive_log
+from evidence.exports.jobs import advance_next as make_piece
+from evidence.exports.services import make_export
 from evidence.integrity.alarms import list_alarms
 from evidence.integrity.findings import FindingCode
 from evidence.integrity.verifier import advance_next, begin_passes, verify_whole
@@ -24,7 +26,7 @@ from evidence.kinds import Kind
 from evidence.leaves.custody import OpenedSnapshot
 from evidence.log import reader
 from evidence.log.origins import log_name
-from evidence.models import Fact, Log, Seal, Verification
+from evidence.models import ExportJob, ExportState, Fact, Log, Seal, Verification
 from evidence.problems import ArchivedFactUnavailable
 from evidence.verify.merkle import leaf_hash
 from evidence.verify.tiles import pack_entries, unpack_entries
@@ -285,6 +287,25 @@ def test_a_log_whose_months_were_dropped_is_copied_elsewhere_with_its_archive_fi
     done = archive_log(Log.objects.get(pk=log.pk), other)
     assert done is not None
     assert done.stop == log.size + 3
+
+
+def test_an_export_waits_for_an_archive_that_does_not_answer(
+    log: Log, bundle: Path, tmp_path: Path, operator: Person
+) -> None:
+    job = make_export(by=operator.by, format="jsonl")
+    (tmp_path / "kept").rename(tmp_path / "away")
+    make_piece()
+    job.refresh_from_db()
+    assert (job.state, job.problem) == (ExportState.RUNNING, "")
+
+    (tmp_path / "away").rename(tmp_path / "kept")
+    forget_bundles()
+    ExportJob.objects.update(lease_until=None)
+    while make_piece():
+        pass
+
+    job.refresh_from_db()
+    assert (job.state, job.rows) == (ExportState.DONE, job.stop)
 
 
 def test_an_archive_that_was_silent_is_not_asked_by_the_next_one(
