@@ -79,7 +79,7 @@ def archive_all(store: FolderStore) -> None:
         archive_log(log, store)
     while sealer.seal_pending()[0]:
         pass
-    Anchor.objects.create(name="outside", kind=AnchorKind.FILE, size=2**40, next_attempt_at=timezone.now())
+    Anchor.objects.create(name="file", kind=AnchorKind.FILE, size=2**40, next_attempt_at=timezone.now())
 
 
 def prove_fact(tenant: DatasetTenant, chosen: random.Random) -> Callable[[], int]:
@@ -128,6 +128,7 @@ def measure_months(calls: int, rounds: int, folder: Path) -> dict[str, list[floa
     filled = time.monotonic()
     seal_dataset()
     store, settings.TOOLHUB_ARCHIVE_URL = FolderStore(folder), f"file://{folder}"
+    settings.TOOLHUB_ANCHOR_FILE = str(folder / "anchors")
     archive_all(store)
     archived, bytes_before = time.monotonic(), measure_facts()
     before = measure_questions(tenants, rounds)

@@ -1,23 +1,29 @@
 """Archived leaves: what facts say whose month has left the database.
 
 The rows of such a month are there, with an empty leaf where that is in the archive alone (:mod:`evidence.months.drops`). A leaf comes
-with the 255 others of its bundle, which are kept for a while: who reads one old fact reads others of its time.
+with the 255 others of its bundle, which are kept for a while: who reads one old fact reads others of its time. Whoever reads one gets
+what was sealed or nothing; only the verifier takes what lies there as it is (:class:`ArchivedBundles`).
 """
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from django.conf import settings
 
-from evidence.archives.object_stores import ArchiveUnavailable, open_store
+from evidence.archives.object_stores import OF_READERS, ArchiveUnavailable, open_store
+from evidence.kinds import Kind
+from evidence.leaves.hub import ArchivedLog
 from evidence.log.origins import log_name
-from evidence.models import Fact, Seal
+from evidence.models import Fact, Seal, read_leaf
 from evidence.problems import ArchivedFactUnavailable
-from evidence.verify.merkle import TILE_WIDTH
+from evidence.verify.merkle import TILE_WIDTH, leaf_hash
 from evidence.verify.problems import MalformedEvidence
 from evidence.verify.tiles import ENTRIES, TilePath, unpack_entries
+from kernel.database.tenancy import NO_TENANT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,32 +32,61 @@ if TYPE_CHECKING:
     from evidence.archives.object_stores import ObjectStore
 
 KEPT = 64  # bundles, of some 400 kB
+KEPT_S = 300
+SILENT_S = 10  # after a store did not answer: who reads is refused at once, for many wait for the same
+
+_silent_until: dict[str, float] = {}
 
 
 @lru_cache(maxsize=1)
 def _open_archive(url: str, endpoint: str) -> ObjectStore:
-    return open_store(url, endpoint=endpoint)
+    return open_store(url, endpoint=endpoint, patience=OF_READERS)
+
+
+def forget_bundles() -> None:
+    """What was read, and that the archive was silent."""
+    _read_bundle.cache_clear()
+    _silent_until.clear()
+
+
+def _read_entries(tenant_id: UUID, n: int) -> list[bytes]:
+    """As they lie in the archive; none where it has no such bundle, or one that is none. Raises :class:`ArchivedFactUnavailable`."""
+    url, now = settings.TOOLHUB_ARCHIVE_URL, time.monotonic()
+    if not url or now < _silent_until.get(url, now):
+        raise ArchivedFactUnavailable
+    name = f"{log_name(tenant_id)}/{TilePath(ENTRIES, n)}"
+    try:
+        return unpack_entries(_open_archive(url, settings.TOOLHUB_ARCHIVE_ENDPOINT).read(name) or b"")
+    except ArchiveUnavailable as error:
+        _silent_until[url] = time.monotonic() + SILENT_S
+        raise ArchivedFactUnavailable from error
+    except MalformedEvidence:
+        return []
 
 
 @lru_cache(maxsize=KEPT)
-def _read_bundle(url: str, endpoint: str, tenant_id: UUID, n: int) -> list[bytes]:
-    name = f"{log_name(tenant_id)}/{TilePath(ENTRIES, n)}"
-    try:
-        found = _open_archive(url, endpoint).read(name)
-        leaves = unpack_entries(found) if found is not None else []
-    except (ArchiveUnavailable, MalformedEvidence) as error:
-        raise ArchivedFactUnavailable from error
-    if len(leaves) != TILE_WIDTH:
+def _read_bundle(url: str, tenant_id: UUID, n: int, age: int) -> list[bytes]:
+    """The leaves that have the hashes that the hub has of them; others are empty. ``url`` and ``age`` tell what is kept apart."""
+    del url, age
+    leaves, first = _read_entries(tenant_id, n), n * TILE_WIDTH
+    seals = Seal.objects.filter(tenant_id=tenant_id, leaf_index__gte=first, leaf_index__lt=first + TILE_WIDTH)
+    places = dict(seals.values_list("fact_id", "leaf_index"))
+    # Between the ids of a bundle PostgreSQL knows which months it is about.
+    rows = Fact.objects.filter(pk__in=places, pk__range=(min(places), max(places))) if places else Fact.objects.none()
+    sealed = {(places[pk], bytes(hash)) for pk, hash in rows.values_list("pk", "leaf_hash")}
+    if len(leaves) != TILE_WIDTH or not sealed:
         raise ArchivedFactUnavailable
-    return leaves
+    return [leaf if (index, leaf_hash(leaf)) in sealed else b"" for index, leaf in enumerate(leaves, first)]
 
 
 def read_archived_leaf(tenant_id: UUID, index: int) -> bytes:
-    """As it lies in the archive. Whether it is what was sealed its hash says, which the hub has."""
-    if not settings.TOOLHUB_ARCHIVE_URL:
-        raise ArchivedFactUnavailable
+    """What was sealed: what has another hash than the hub has of it is not had from the archive."""
     n, place = divmod(index, TILE_WIDTH)
-    return _read_bundle(settings.TOOLHUB_ARCHIVE_URL, settings.TOOLHUB_ARCHIVE_ENDPOINT, tenant_id, n)[place]
+    leaf = _read_bundle(settings.TOOLHUB_ARCHIVE_URL, tenant_id, n, int(time.monotonic() // KEPT_S))[place]
+    if not leaf:
+        _read_bundle.cache_clear()  # somebody may put it right
+        raise ArchivedFactUnavailable
+    return leaf
 
 
 def restore_leaf(leaf: bytes | memoryview, tenant_id: UUID, index: int | None) -> bytes:
@@ -78,3 +113,37 @@ def load_leaves(facts: Iterable[Fact]) -> None:
         lacking[pk].leaf = read_archived_leaf(lacking[pk].tenant_id, index)
     if len(found) < len(lacking):
         raise ArchivedFactUnavailable
+
+
+def count_archived_leaves(tenant_id: UUID) -> int:
+    """How many of a log may be in the archive alone: full bundles of what the hub's own log says was archived. Acts hub-wide."""
+    told = Fact.objects.filter(
+        tenant_id=NO_TENANT, kind=Kind.LOG_ARCHIVED, subject=f"log:{log_name(tenant_id)}", seal__isnull=False
+    )
+    for leaf in told.order_by("-id").values_list("leaf", flat=True).iterator():
+        with suppress(ValueError, KeyError, TypeError, AttributeError):  # of what is no leaf any more its hash tells
+            return ArchivedLog.from_data(read_leaf(bytes(leaf)).get("data")).stop // TILE_WIDTH * TILE_WIDTH
+    return 0
+
+
+class ArchivedBundles:
+    """What the archive has of a log now, as it lies there: for who verifies. Each bundle is read once, and kept as long as this is."""
+
+    def __init__(self, tenant_id: UUID) -> None:
+        self._tenant_id = tenant_id
+        self._archived: int | None = None
+        self._read: dict[int, list[bytes]] = {}
+
+    def read_leaf(self, index: int) -> bytes:
+        """Empty: neither the database nor the archive has it, or it never was to leave the database. Raises
+        :class:`ArchivedFactUnavailable` when the archive does not answer.
+        """
+        if self._archived is None:
+            self._archived = count_archived_leaves(self._tenant_id)
+        if index >= self._archived:
+            return b""
+        n, place = divmod(index, TILE_WIDTH)
+        if n not in self._read:
+            self._read[n] = _read_entries(self._tenant_id, n)
+        leaves = self._read[n]
+        return leaves[place] if place < len(leaves) else b""

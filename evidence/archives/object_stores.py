@@ -10,18 +10,37 @@ import gzip
 import os
 import secrets
 import zlib
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote, urlsplit
 
+from evidence.verify.merkle import TILE_WIDTH
+from evidence.verify.problems import MalformedEvidence
+from evidence.verify.tiles import MAX_LEAF_BYTES
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-CONNECT_S, READ_S = 10, 60
-GZIP = "gzip"
+MAX_BYTES = TILE_WIDTH * (2 + MAX_LEAF_BYTES)  # of an object: a full bundle of the longest leaves
+MAX_PACKED_BYTES = MAX_BYTES + (MAX_BYTES >> 10) + 1024  # what cannot be compressed gets a little longer
+GZIP, GZIP_WINDOW = "gzip", 16 + zlib.MAX_WBITS
 MISSING = frozenset({"NoSuchKey", "404", "NotFound"})
 THERE_ALREADY = frozenset({"PreconditionFailed", "412"})
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """Seconds to connect, and between two parts of an answer; how often a bucket is asked."""
+
+    connect_s: float
+    read_s: float
+    attempts: int
+
+
+OF_RUNS = Patience(connect_s=10, read_s=60, attempts=5)
+OF_READERS = Patience(connect_s=2, read_s=5, attempts=2)  # somebody waits for a page, and a transaction with them
 
 
 class ArchiveUnavailable(Exception):
@@ -38,14 +57,16 @@ class ObjectStore(Protocol):
     def replace(self, name: str, data: bytes) -> None: ...
 
     def read(self, name: str) -> bytes | None:
-        """None: there is no such object."""
+        """None: there is no such object. Raises :class:`MalformedEvidence` for one that the hub cannot have written: it is longer than
+        any, or cannot be unpacked.
+        """
 
 
 class FolderStore:
-    """A folder: of a disk that is written once, or of a file server."""
+    """A folder: of a disk that is written once, or of a file server. ``is_made``: one that is not there does not answer."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, *, is_made: bool = False) -> None:
+        self._folder, self._is_made = folder, is_made
 
     def __str__(self) -> str:
         return str(self._folder)
@@ -61,9 +82,12 @@ class FolderStore:
 
     def read(self, name: str) -> bytes | None:
         try:
-            return (self._folder / name).read_bytes()
-        except FileNotFoundError:
-            return None
+            with (self._folder / name).open("rb") as file:
+                return _check_length(file.read(MAX_BYTES + 1), name)
+        except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
+            if self._folder.is_dir() or not self._is_made:
+                return None
+            raise ArchiveUnavailable(f"{self._folder} is not there: is its disk mounted?") from error
         except OSError as error:
             raise ArchiveUnavailable(f"{self._folder / name} cannot be read: {error.strerror}.") from error
 
@@ -97,15 +121,15 @@ class S3Store:
     Who the hub is there is found where programs of that world look: ``AWS_ACCESS_KEY_ID`` and its like, a profile, the machine's role.
     """
 
-    def __init__(self, bucket: str, prefix: str, *, endpoint: str = "") -> None:
+    def __init__(self, bucket: str, prefix: str, *, endpoint: str = "", patience: Patience = OF_RUNS) -> None:
         import boto3  # noqa: PLC0415  half a second, of which no other process has any use
         from botocore.config import Config  # noqa: PLC0415  the same
 
         self._bucket, self._prefix = bucket, f"{prefix.strip('/')}/" if prefix.strip("/") else ""
         config = Config(
-            connect_timeout=CONNECT_S,
-            read_timeout=READ_S,
-            retries={"mode": "standard", "max_attempts": 4},
+            connect_timeout=patience.connect_s,
+            read_timeout=patience.read_s,
+            retries={"mode": "standard", "total_max_attempts": patience.attempts},
             # Else objects are sent in a form (`aws-chunked`) that some storages keep, and others refuse. All is read back anyway.
             request_checksum_calculation="when_required",
             response_checksum_validation="when_required",
@@ -129,11 +153,13 @@ class S3Store:
         if found is None:
             return None
         try:
-            data: bytes = found["Body"].read()
-            encodings = [each.strip() for each in found.get("ContentEncoding", "").split(",")]
-            return gzip.decompress(data) if GZIP in encodings else data
-        except (BotoCoreError, OSError, EOFError, zlib.error) as error:
+            with closing(found["Body"]) as body:
+                data: bytes = body.read(MAX_PACKED_BYTES)
+                data += body.read(1)  # nothing: then it was whole, which is looked at only now
+        except (BotoCoreError, OSError) as error:
             raise ArchiveUnavailable(f"{self}/{name} was not read to its end: {error}") from error
+        encodings = [each.strip() for each in found.get("ContentEncoding", "").split(",")]
+        return _unpack(data, name) if GZIP in encodings else _check_length(data, name)
 
     def _ask(
         self, what: str, name: str, *, missing: frozenset[str] = frozenset(), **more: Any
@@ -152,9 +178,27 @@ class S3Store:
         return answer
 
 
-def open_store(url: str, *, endpoint: str = "") -> ObjectStore:
+def _check_length(data: bytes, name: str) -> bytes:
+    if len(data) > MAX_BYTES:
+        raise MalformedEvidence(f"{name} is longer than any object of an archive.")
+    return data
+
+
+def _unpack(packed: bytes, name: str) -> bytes:
+    """No further than an object may be long, whatever it would become."""
+    unpacker = zlib.decompressobj(GZIP_WINDOW)
+    try:
+        data = _check_length(unpacker.decompress(packed, MAX_BYTES + 1), name)
+    except zlib.error as error:
+        raise MalformedEvidence(f"{name} cannot be unpacked: {error}.") from error
+    if not unpacker.eof or unpacker.unused_data:
+        raise MalformedEvidence(f"{name} cannot be unpacked: it was cut, or something stands behind it.")
+    return data
+
+
+def open_store(url: str, *, endpoint: str = "", patience: Patience = OF_RUNS) -> ObjectStore:
     """``s3://bucket/prefix`` or ``file:///folder``, as :func:`kernel.variables.read_archive_url` has read it."""
     parts = urlsplit(url)
     if parts.scheme == "s3":
-        return S3Store(parts.netloc, unquote(parts.path), endpoint=endpoint)
-    return FolderStore(Path(unquote(parts.path)))
+        return S3Store(parts.netloc, unquote(parts.path), endpoint=endpoint, patience=patience)
+    return FolderStore(Path(unquote(parts.path)), is_made=patience is OF_READERS)

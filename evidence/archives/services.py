@@ -12,14 +12,15 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from django.db import transaction
-from django.db.models import Max
 
 from evidence import services as evidence
+from evidence.archives.leaves import count_archived_leaves
 from evidence.kinds import Kind
 from evidence.leaves.hub import ArchivedLog
 from evidence.log import reader
 from evidence.log.origins import log_name
-from evidence.models import GLOBAL_LOG, Anchor, Checkpoint, Fact, Log, Seal
+from evidence.models import GLOBAL_LOG, Anchor, Checkpoint, Log, Seal
+from evidence.problems import ArchivedFactUnavailable
 from evidence.verify.archive import CHECKPOINT, GLOBAL, VKEYS
 from evidence.verify.merkle import (
     HASH_BYTES,
@@ -33,6 +34,7 @@ from evidence.verify.notes import open_checkpoint
 from evidence.verify.problems import InvalidEvidence
 from evidence.verify.tiles import ENTRIES, TilePath, iter_tiles, pack_entries, unpack_entries
 from evidence.verify.wholelog import check_log
+from evidence.witnesses.anchors import load_anchor_targets
 from kernel.database.tenancy import NO_TENANT
 from kernel.principal import Principal
 
@@ -77,6 +79,11 @@ def archive_log(log: Log, store: ObjectStore) -> ArchivedRange | None:
         return _archive(log, newest, store)
     except InvalidEvidence as error:
         raise ArchiveDiffers(f"What there is of {log.origin} cannot be read: {error}") from error
+    except ArchivedFactUnavailable as error:
+        raise ArchiveDiffers(
+            f"A leaf of {log.origin} has no text in the database, and {store} does not give what was sealed: it was emptied, or this "
+            "is not the archive for which months were dropped. Then copy all objects of that one first."
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,22 +100,26 @@ def find_archived_head(log: Log, store: ObjectStore) -> ArchivedHead | None:
 
     Raises :class:`ArchiveDiffers` and :class:`~evidence.archives.object_stores.ArchiveUnavailable`.
     """
-    there = store.read(f"{log_name(log.pk)}/{CHECKPOINT}")
+    try:
+        there = store.read(f"{log_name(log.pk)}/{CHECKPOINT}")
+    except InvalidEvidence as error:
+        raise ArchiveDiffers(f"The archive's checkpoint of {log.origin} cannot be read: {error}") from error
     if there is None:
         return None
     head = _open(there.decode("utf-8", "replace"), reader.list_vkeys(log.origin), log, "The archive's checkpoint")
     if _frontier_of(log, head.size).root() != head.root:
         raise ArchiveDiffers(f"{log.origin} does not continue the {head.size} leaves that its archive has.")
-    seen = Anchor.objects.filter(refused_at=None).aggregate(size=Max("size"))["size"] or 0
-    checkpoint = Checkpoint.objects.filter(tenant_id=log.pk, size=head.size, global_index__lt=seen).first()
-    told = Fact.objects.filter(
-        tenant_id=NO_TENANT, kind=Kind.LOG_ARCHIVED, subject=f"log:{log_name(log.pk)}", seal__isnull=False
-    )
-    newest = told.order_by("-id").first()
-    if checkpoint is None or newest is None:
-        return None
-    leaves = min(head.size, newest.read_data(ArchivedLog).stop) // TILE_WIDTH * TILE_WIDTH
-    return ArchivedHead(leaves, checkpoint) if leaves else None
+    checkpoint = Checkpoint.objects.filter(tenant_id=log.pk, size=head.size, global_index__lt=_size_seen()).first()
+    leaves = min(head.size // TILE_WIDTH * TILE_WIDTH, count_archived_leaves(log.pk))
+    return ArchivedHead(leaves, checkpoint) if leaves and checkpoint is not None else None
+
+
+def _size_seen() -> int:
+    """How much of the global log somebody outside has seen whom the settings name; 0 when any of them refuses what there is now."""
+    anchors = list(Anchor.objects.filter(name__in=[each.name for each in load_anchor_targets()]))
+    if any(each.refused_at for each in anchors):
+        return 0
+    return max((each.size for each in anchors), default=0)
 
 
 def check_bundle(log: Log, store: ObjectStore, n: int, checkpoint: Checkpoint) -> list[bytes]:

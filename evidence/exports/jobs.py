@@ -24,7 +24,7 @@ from evidence.kinds import Kind
 from evidence.leaves.custody import ExpiredExport, Export, FailedExport, FinishedExport
 from evidence.models import ExportJob, ExportState
 from evidence.models.exports import OPEN
-from evidence.problems import KeyUnavailable
+from evidence.problems import ArchivedFactUnavailable, KeyUnavailable
 from kernel.database.connections import database_time
 from kernel.fault_injection import inject_fault
 from kernel.loops import Rest, repeat_work
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from django.db.models import QuerySet
+
+    from evidence.exports.selection import SelectedFact
 
 log = logging.getLogger("toolhub.exporter")
 EVERY_S = 1.0
@@ -84,13 +86,14 @@ def _mine(job: ExportJob) -> Any:
 
 def _advance(job: ExportJob) -> ExportJob:
     try:
+        rows, upto = select_facts(job)  # facts stay as they are, and old ones may have to be read from an archive first
         with transaction.atomic():
-            _piece(job)
+            _piece(job, rows, upto)
             inject_fault("export.before_commit")
         inject_fault("export.committed")
     except ClaimLost:
         log.info("%s was taken up by another keeper, or cancelled", job.wire_id)
-    except KeyUnavailable as problem:
+    except (KeyUnavailable, ArchivedFactUnavailable) as problem:
         log.warning("%s waits: %s", job.wire_id, problem.detail)  # the lease runs out, then it is tried again
     except DatabaseError:
         raise
@@ -100,12 +103,11 @@ def _advance(job: ExportJob) -> ExportJob:
     return job
 
 
-def _piece(job: ExportJob) -> None:
+def _piece(job: ExportJob, rows: list[SelectedFact], upto: int) -> None:
     format = FORMATS[job.format]
     if not _mine(job).update(lease_until=_lease()):  # also locks the row: cancelling waits for the piece
         raise ClaimLost
     content = format.begin(job) if job.chunks == 0 and job.position == job.start else b""
-    rows, upto = select_facts(job)
     job.rows += len(rows)
     content += format.facts(job, rows)
     job.position = upto

@@ -20,6 +20,7 @@ from evidence.integrity.signals import which_are_erased
 from evidence.kinds import FORGETTING, Kind
 from evidence.leaves.custody import AppliedRetention, AskedErasure, ErasedWords
 from evidence.models import Fact, Seal, Snapshot, SnapshotKind, read_leaf
+from evidence.problems import ArchivedFactUnavailable
 from evidence.verify.facts import iter_commitments
 from kernel.database.connections import database_time
 from kernel.ids import decode
@@ -28,7 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from uuid import UUID
 
+    from evidence.archives.leaves import ArchivedBundles
+
 AT_ONCE = 2_000
+NO_LEAF = b"{}"
 SLACK = timedelta(minutes=1)  # between a value and the fact that commits to it
 BEGINNING, LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
 # Facts have their ids before they commit, on hosts whose clocks differ: so far back they are read again.
@@ -45,7 +49,7 @@ KIND_OF = {
 }
 
 
-def missing_values(tenant_id: UUID, committed: Mapping[str, int]) -> list[IntegrityFinding]:
+def missing_values(tenant_id: UUID, committed: Mapping[str, int], archive: ArchivedBundles) -> list[IntegrityFinding]:
     """``committed``: ids of stored values, with the leaf that commits to each."""
     gone = _gone(tenant_id, committed)
     if not gone:
@@ -55,6 +59,11 @@ def missing_values(tenant_id: UUID, committed: Mapping[str, int]) -> list[Integr
     for at in range(0, len(places), AT_ONCE):
         seals = Seal.objects.filter(tenant_id=tenant_id, leaf_index__in=places[at : at + AT_ONCE])
         facts |= {seal.leaf_index: seal.fact for seal in seals.select_related("fact")}
+    for index, fact in facts.items():
+        if fact.has_archived_leaf:
+            fact.leaf = NO_LEAF  # one of two in this place, of which the other was read
+            with contextlib.suppress(ArchivedFactUnavailable):
+                fact.leaf = archive.read_leaf(index) or NO_LEAF
     erased = _erased(tenant_id, {owner for fact in facts.values() if (owner := _owner(fact))})
     forgotten = _forgotten(tenant_id)
     found = []

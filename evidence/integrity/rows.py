@@ -12,18 +12,19 @@ from typing import TYPE_CHECKING, cast
 from django.db.models import Exists, OuterRef
 
 from evidence import services as evidence
-from evidence.archives.leaves import restore_leaf
 from evidence.integrity.findings import FindingCode, IntegrityFinding
 from evidence.integrity.signals import which_are_open
 from evidence.kinds import BEGINS, ENDS, PAIR
 from evidence.models import Fact, Pending, Seal, Snapshot
-from evidence.problems import KeyUnavailable, ValuesErased
+from evidence.problems import ArchivedFactUnavailable, KeyUnavailable, ValuesErased
 from evidence.verify.facts import iter_commitments
 from kernel.ids import decode, encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from uuid import UUID
+
+    from evidence.archives.leaves import ArchivedBundles
 
 WINDOW = 5_000
 SAMPLED = 20
@@ -54,7 +55,7 @@ class Suspects:
 
 
 def wrong_commitments(
-    tenant_id: UUID, pairs: dict[UUID, list[tuple[str, int]]], suspects: Suspects
+    tenant_id: UUID, pairs: dict[UUID, list[tuple[str, int]]], suspects: Suspects, archive: ArchivedBundles
 ) -> Iterator[IntegrityFinding]:
     """Of some calls of a piece: whether the stored values are still those that their facts commit to, where the keys open them.
 
@@ -64,15 +65,18 @@ def wrong_commitments(
     chosen = random.sample(sorted(places), min(SAMPLED, len(places))) if suspects.all_listed else places
     asked = sorted(suspects.listed & places | set(chosen))
     for at in range(0, len(asked), SAMPLED):
-        yield from _wrong_at(tenant_id, asked[at : at + SAMPLED], suspects)
+        yield from _wrong_at(tenant_id, asked[at : at + SAMPLED], suspects, archive)
 
 
-def _wrong_at(tenant_id: UUID, sample: list[int], suspects: Suspects) -> list[IntegrityFinding]:
+def _wrong_at(
+    tenant_id: UUID, sample: list[int], suspects: Suspects, archive: ArchivedBundles
+) -> list[IntegrityFinding]:
     seals = Seal.objects.filter(tenant_id=tenant_id, leaf_index__in=sample)
     said = {}
     for index, leaf in seals.values_list("leaf_index", "fact__leaf"):
-        with contextlib.suppress(ValueError, RecursionError):  # what is no leaf any more is found by its hash
-            for _, each in iter_commitments(json.loads(restore_leaf(leaf, tenant_id, index))):
+        # What is no leaf any more is found by its hash, and of one that cannot be had the walk tells.
+        with contextlib.suppress(ValueError, RecursionError, ArchivedFactUnavailable):
+            for _, each in iter_commitments(json.loads(bytes(leaf) or archive.read_leaf(index))):
                 said[decode("snp", each["snapshot"])] = (index, each["commit"])
     found = []
     for row in Snapshot.objects.filter(tenant_id=tenant_id, pk__in=said):

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from django.db import DataError
 
-from evidence.archives.leaves import restore_leaf
 from evidence.integrity import column_types
 from evidence.integrity.columns import COLUMNS, FactRow, columns_that_differ
 from evidence.integrity.findings import FindingCode, IntegrityFinding
 from evidence.kinds import PAIR
 from evidence.log.reader import select_leaves
 from evidence.models import GLOBAL_LOG, Checkpoint, Log, Seal
+from evidence.problems import ArchivedFactUnavailable
 from evidence.verify.notes import split_note
 from evidence.verify.problems import InvalidEvidence
 from kernel.ids import encode
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from uuid import UUID
 
+    from evidence.archives.leaves import ArchivedBundles
+
 
 # Leaves are canonical JSON: there is one way to write it. 26 letters hold 130 bits and an id has 128, so the first is 7 at most.
 _VALUES = re.compile(rb'"snapshot":"(snp_[0-7][0-9a-hjkmnp-tv-z]{25})"')
@@ -34,18 +36,21 @@ _VALUES = re.compile(rb'"snapshot":"(snp_[0-7][0-9a-hjkmnp-tv-z]{25})"')
 
 @dataclass(slots=True)
 class StoredLeaf:
-    """``pair``: of a Begin or an End, the call and the kind. ``committed``: ids of the stored values that it commits to."""
+    """``hash``: of its text; None where that is nowhere. ``pair``: of a Begin or an End, the call and the kind. ``committed``: ids of
+    the stored values that it commits to. ``unread``: its text is in the archive, which does not answer; the hash is what its row says.
+    """
 
     index: int
-    hash: bytes
+    hash: bytes | None
     wrong: list[IntegrityFinding]
     pair: tuple[UUID, str] | None = None
     committed: list[bytes] = field(default_factory=list)
+    unread: bool = False
 
 
-def iter_stored_leaves(tenant_id: UUID, start: int, stop: int) -> Iterator[StoredLeaf]:
+def iter_stored_leaves(tenant_id: UUID, start: int, stop: int, archive: ArchivedBundles) -> Iterator[StoredLeaf]:
     """Those of ``start`` … ``stop`` - 1 that are there, in order; what is missing or doubled the caller sees by the index."""
-    return _checkpoints(start, stop) if tenant_id == GLOBAL_LOG else _facts(tenant_id, start, stop)
+    return _checkpoints(start, stop) if tenant_id == GLOBAL_LOG else _facts(tenant_id, start, stop, archive)
 
 
 def why_missing(tenant_id: UUID, index: int) -> IntegrityFinding:
@@ -58,27 +63,35 @@ def why_missing(tenant_id: UUID, index: int) -> IntegrityFinding:
     return IntegrityFinding(FindingCode.FACT_MISSING, index, encode("fct", seal.fact_id))
 
 
-def _facts(tenant_id: UUID, start: int, stop: int) -> Iterator[StoredLeaf]:
+def _facts(tenant_id: UUID, start: int, stop: int, archive: ArchivedBundles) -> Iterator[StoredLeaf]:
     try:
         found = list(select_leaves(tenant_id, start, stop).values_list("seal__leaf_index", *COLUMNS))
     except (DataError, ValueError):  # a column holds what cannot be: a time that never comes, an id that is none
         middle = (start + stop) // 2
         if start < middle:
-            yield from _facts(tenant_id, start, middle)
-            yield from _facts(tenant_id, middle, stop)
+            yield from _facts(tenant_id, start, middle, archive)
+            yield from _facts(tenant_id, middle, stop, archive)
         return
     mistyped, seals = column_types.mistyped_facts(tenant_id, start, stop), column_types.of_seals(tenant_id, start, stop)
     for index, *columns in found:
-        leaf = bytes(columns[-2])
-        if columns[COLUMNS.index("invocation_id")] is not None:  # others never leave the database
-            leaf = restore_leaf(leaf, tenant_id, index)
-        row = FactRow._make([*columns[:-2], leaf, bytes(columns[-1])])
-        hash = hashlib.sha256(b"\x00" + row.leaf).digest()
+        row = FactRow._make([*columns[:-2], bytes(columns[-2]), bytes(columns[-1])])
         wrong = []
         if index in mistyped:
             wrong.append(IntegrityFinding(FindingCode.FACT_TYPE, index, mistyped[index]))
         if index in seals:
             wrong.append(IntegrityFinding(FindingCode.ROW_TYPE, index, f"seal: {seals[index]}"))
+        pair = (row.invocation_id, row.kind) if row.kind in PAIR and row.invocation_id else None
+        if not row.leaf and row.invocation_id is not None:  # others never leave the database
+            try:
+                row = row._replace(leaf=archive.read_leaf(index))
+            except ArchivedFactUnavailable:
+                yield StoredLeaf(index, row.leaf_hash, wrong, pair, unread=True)
+                continue
+            if not row.leaf:
+                wrong.append(IntegrityFinding(FindingCode.FACT_MISSING, index, encode("fct", row.id)))
+                yield StoredLeaf(index, None, wrong, pair)
+                continue
+        hash = hashlib.sha256(b"\x00" + row.leaf).digest()
         if hash != row.leaf_hash:
             wrong.append(IntegrityFinding(FindingCode.FACT_HASH, index, encode("fct", row.id)))
         different = columns_that_differ(row)
@@ -86,7 +99,6 @@ def _facts(tenant_id: UUID, start: int, stop: int) -> Iterator[StoredLeaf]:
             different.append("tenant_id")
         if different:
             wrong.append(IntegrityFinding(FindingCode.FACT_COLUMNS, index, ", ".join(different)))
-        pair = (row.invocation_id, row.kind) if row.kind in PAIR and row.invocation_id else None
         yield StoredLeaf(index, hash, wrong, pair, _VALUES.findall(row.leaf))
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from django.db.models import Q
 
+from evidence.archives.leaves import ArchivedBundles
 from evidence.integrity import column_types
 from evidence.integrity.findings import FindingCode, IntegrityFinding
 from evidence.integrity.signatures import trusted_keys, verify_note
@@ -39,6 +40,8 @@ class TreeWalk:
         self.tiled = Frontier.from_bytes(position, state[length:]) if len(state) > length else None
         self.pairs: dict[UUID, list[tuple[str, int]]] = {}  # which Begins and Ends the last piece has, of each call
         self.committed: dict[str, int] = {}  # which stored values the last piece commits to, each with its leaf
+        self.archive = ArchivedBundles(log.pk)  # as it is during the last piece
+        self.unread = 0  # leaves that are in the archive, which did not answer
         self.checkpoints = 0
 
     @classmethod
@@ -86,14 +89,15 @@ class TreeWalk:
         self, start: int, stop: int, tiles: dict[tuple[int, int], bytes], found: list[IntegrityFinding]
     ) -> _Hashes:
         """Of each leaf: what is made from its text, and what its tile says."""
-        there: dict[int, bytes] = {}
-        self.pairs, self.committed = defaultdict(list), {}
-        for leaf in iter_stored_leaves(self.tenant_id, start, stop):
+        there: dict[int, bytes | None] = {}
+        self.pairs, self.committed, self.archive = defaultdict(list), {}, ArchivedBundles(self.tenant_id)
+        for leaf in iter_stored_leaves(self.tenant_id, start, stop, self.archive):
             if leaf.index in there:
                 found.append(IntegrityFinding(FindingCode.SEAL_DOUBLED, leaf.index))
                 continue
             there[leaf.index] = leaf.hash
             found += leaf.wrong
+            self.unread += leaf.unread
             self.committed |= {id.decode(): leaf.index for id in leaf.committed}
             if leaf.pair:
                 self.pairs[leaf.pair[0]].append((leaf.pair[1], leaf.index))
@@ -103,9 +107,9 @@ class TreeWalk:
             stored = tiles.get((0, n), b"")[place * HASH_BYTES : (place + 1) * HASH_BYTES]
             stored = stored if len(stored) == HASH_BYTES else b""
             hash = there.get(index)
-            if hash is None:
+            if index not in there:
                 found.append(why_missing(self.tenant_id, index))
-            elif stored and stored != hash:
+            elif hash and stored and stored != hash:
                 found.append(IntegrityFinding(FindingCode.LEAF_CHANGED, index))
             made.append(hash or stored or NO_HASH)
             tiled.append(stored or made[-1])

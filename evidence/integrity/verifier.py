@@ -29,6 +29,7 @@ from evidence.kinds import Kind
 from evidence.leaves.base import ABSENT
 from evidence.leaves.custody import VerificationResult
 from evidence.models import GLOBAL_LOG, Fact, Log, Verification, VerificationState
+from evidence.problems import ArchivedFactUnavailable
 from evidence.verify.problems import InvalidEvidence
 from kernel import names
 from kernel.database.connections import database_now, database_time, one_snapshot
@@ -60,7 +61,10 @@ def offer_counters() -> None:
 
 
 def verify_whole(log: Log) -> Iterator[IntegrityFinding]:
-    """All of a log in one go, noting nothing: for the command and for tests."""
+    """All of a log in one go, noting nothing: for the command and for tests.
+
+    Raises :class:`ArchivedFactUnavailable` at the end, when all else was looked at, if the archive did not answer for some leaves.
+    """
     walk, ended = TreeWalk(log), False
     while not ended:
         kept = kept_note() if log.pk == GLOBAL_LOG else ""
@@ -76,6 +80,8 @@ def verify_whole(log: Log) -> Iterator[IntegrityFinding]:
         found, last, more = rows.unlisted_facts(log.pk, last, None)
         yield from found
     yield from rows.wrong_pending(log.pk)
+    if walk.unread:
+        raise ArchivedFactUnavailable(f"The archive does not answer; {walk.unread} leaves were not verified.")
 
 
 def _piece(walk: TreeWalk, stop: int) -> list[IntegrityFinding]:
@@ -84,8 +90,8 @@ def _piece(walk: TreeWalk, stop: int) -> list[IntegrityFinding]:
     return [
         *found,
         *rows.broken_pairs(walk.tenant_id, walk.pairs),
-        *rows.wrong_commitments(walk.tenant_id, walk.pairs, _suspects(walk.tenant_id)),
-        *missing_values(walk.tenant_id, walk.committed),
+        *rows.wrong_commitments(walk.tenant_id, walk.pairs, _suspects(walk.tenant_id), walk.archive),
+        *missing_values(walk.tenant_id, walk.committed, walk.archive),
         *mistyped_values(walk.tenant_id, walk.committed),
     ]
 
@@ -152,13 +158,15 @@ def _note_failure(row: Verification, error: Exception) -> None:
 class PieceResult:
     """What one piece of a verification came to. ``at_end``: what is asked again with each look at the end of the log.
 
-    ``again``: after how long it goes on, unless at once.
+    ``again``: after how long it goes on, unless at once. ``unread``: leaves for which the archive did not answer; it goes on at the
+    piece with them.
     """
 
     found: list[IntegrityFinding]
     at_end: list[IntegrityFinding] = field(default_factory=list)
     ends: bool = False
     again: timedelta | None = None
+    unread: int = 0
 
 
 def advance_verification(row: Verification) -> None:
@@ -166,7 +174,10 @@ def advance_verification(row: Verification) -> None:
     kept = kept_note() if row.tenant_id == GLOBAL_LOG else ""
     with one_snapshot():
         look = _look(row, kept)
-    row.tries = 0
+    row.tries = row.tries + 1 if look.unread else 0
+    row.stopped_by = ArchivedFactUnavailable.__name__ if look.unread else ""
+    if look.unread:
+        logger.warning("%s stands at leaf %s: the archive does not answer for %s", row, row.position, look.unread)
     _note(row, look.found, look.at_end, end=look.ends, again=look.again)
 
 
@@ -182,6 +193,8 @@ def _look(row: Verification, kept: str) -> PieceResult:
     except InvalidEvidence as error:  # no tiles to begin with
         return PieceResult([IntegrityFinding(FindingCode.TILE_MISSING, row.position, str(error)[:200])], ends=True)
     before, found = walk.position, _piece(walk, stop)
+    if walk.unread:
+        return PieceResult([], found, again=AGAIN_AFTER, unread=walk.unread)
     _verified.add(walk.position - before)
     row.position, row.frontier = walk.position, walk.state
     row.checkpoints += walk.checkpoints
@@ -244,7 +257,7 @@ def _note(
         row.state = VerificationState.FAILED if row.found else VerificationState.PASSED
         row.finished_at = now
     changes = ("position", "frontier", "checkpoints", "last_fact_id", "checked_at", "found", "findings", "first_bad")
-    values = {name: getattr(row, name) for name in (*changes, "tries", "state", "finished_at")}
+    values = {name: getattr(row, name) for name in (*changes, "tries", "stopped_by", "state", "finished_at")}
     if new:
         values |= {"found_at": database_now(), "closed_by": None}
     if not mine.update(**values, lease_until=now + again if again and not end else None):

@@ -16,7 +16,7 @@ from django.db import connection, connections, transaction
 from django.utils import timezone
 
 from evidence import services as evidence
-from evidence.archives import leaves
+from evidence.archives.leaves import forget_bundles
 from evidence.archives.object_stores import FolderStore
 from evidence.archives.services import ArchiveDiffers, archive_log, list_archived_logs
 from evidence.integrity.findings import FindingCode
@@ -55,11 +55,14 @@ TENANT = new_id()
 @pytest.fixture(autouse=True)
 def hub(tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     settings.TOOLHUB_ARCHIVE_URL = f"file://{tmp_path}"
-    monkeypatch.setattr(drops, "CLOCKS_DIFFER_MS", 0)  # also on the first day of a month
-    leaves._read_bundle.cache_clear()
+    settings.TOOLHUB_WITNESSES, settings.TOOLHUB_ANCHOR_GIT = [], ""
+    settings.TOOLHUB_ANCHOR_FILE = str(tmp_path / "anchors")
+    # As if it were months later: where a table with facts was divided, the first part goes on to the end of this month or the next.
+    monkeypatch.setattr(drops, "CLOCKS_DIFFER_MS", timedelta(days=-100) // timedelta(milliseconds=1))
+    forget_bundles()
     with signing_with():
         yield
-    leaves._read_bundle.cache_clear()
+    forget_bundles()
 
 
 def count_up(moment: datetime) -> Iterator[datetime]:
@@ -91,7 +94,7 @@ def archive(store: FolderStore, *, seen: bool = True) -> None:
     seal_everything()  # what the hub's log says of it
     if seen:
         Anchor.objects.update_or_create(
-            name="outside", defaults={"kind": AnchorKind.FILE, "size": 10**6, "next_attempt_at": timezone.now()}
+            name="file", defaults={"kind": AnchorKind.FILE, "size": 10**6, "next_attempt_at": timezone.now()}
         )
 
 
@@ -156,7 +159,9 @@ def test_a_fact_is_proved_whose_leaf_is_in_the_archive_alone(store: FolderStore,
     assert fact.content["kind"] == "snapshot.read"
 
 
-def test_what_the_archive_does_not_give_is_unavailable_and_not_missing(store: FolderStore, tmp_path: Path) -> None:
+def test_what_the_archive_does_not_give_is_unavailable_to_readers_and_missing_to_the_verifier(
+    store: FolderStore, tmp_path: Path
+) -> None:
     archive(store)
     list(drops.drop_archived_months(store))
     (tmp_path / log_name(TENANT) / "tile/entries/001").rename(tmp_path / "away")
@@ -168,8 +173,9 @@ def test_what_the_archive_does_not_give_is_unavailable_and_not_missing(store: Fo
         else:
             with pytest.raises(ArchivedFactUnavailable):
                 _ = fact.text
-    with pytest.raises(ArchivedFactUnavailable):
-        list(verify_whole(Log.objects.get(pk=TENANT)))
+    wrong = list(verify_whole(Log.objects.get(pk=TENANT)))  # it answers: what it has no more is lost
+    assert {each.code for each in wrong} == {FindingCode.FACT_MISSING}
+    assert [each.index for each in wrong] == list(range(256, 512))
 
 
 def test_one_flipped_byte_of_a_dropped_leaf_is_found(store: FolderStore, tmp_path: Path) -> None:
@@ -211,6 +217,23 @@ def test_nothing_leaves_that_nobody_outside_has_seen(store: FolderStore) -> None
 
     archive(store)
     Anchor.objects.update(refused_at=timezone.now())
+    assert list(drops.drop_archived_months(store)) == []
+
+
+def test_nothing_leaves_while_one_refuses_though_another_agrees(store: FolderStore, settings: Any) -> None:
+    archive(store)
+    settings.TOOLHUB_ANCHOR_GIT = "somewhere"
+    Anchor.objects.create(
+        name="git", kind=AnchorKind.GIT, size=1, next_attempt_at=timezone.now(), refused_at=timezone.now()
+    )
+
+    assert list(drops.drop_archived_months(store)) == []
+
+
+def test_nobody_has_seen_it_whom_the_settings_do_not_name_any_more(store: FolderStore, settings: Any) -> None:
+    archive(store)
+    settings.TOOLHUB_ANCHOR_FILE = ""
+
     assert list(drops.drop_archived_months(store)) == []
 
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from evidence.integrity.findings import IntegrityFinding
 from evidence.integrity.rollback_detection import find_log, verify_continuation
 from evidence.integrity.verifier import verify_whole
 from evidence.log.origins import parse_log_name
 from evidence.models import Log
-
-if TYPE_CHECKING:
-    from evidence.integrity.findings import IntegrityFinding
+from evidence.problems import ArchivedFactUnavailable
 
 SHOWN = 20
 
@@ -57,15 +56,20 @@ class Command(BaseCommand):
                 logs = logs.filter(pk=parse_log_name(name))
             except ValueError as error:
                 raise CommandError(f"{name} is no name of a log: ten_…, hub or checkpoints.") from error
-        wrong = False
+        wrong, unread = False, ""
         for log in logs:
-            began = time.monotonic()
-            found = list(verify_whole(log))
+            began, found, stopped = time.monotonic(), list[IntegrityFinding](), ""
+            try:
+                found.extend(verify_whole(log))
+            except ArchivedFactUnavailable as problem:
+                stopped, unread = f" {problem.detail}", log.origin
             took = time.monotonic() - began
-            state = f"{len(found)} findings" if found else "good"
-            self.stdout.write(f"{log.origin}: {log.size} leaves, {state} ({took:.1f} s)")
+            state = f"{len(found)} findings" if found else "nothing found" if stopped else "good"
+            self.stdout.write(f"{log.origin}: {log.size} leaves, {state} ({took:.1f} s){stopped}")
             self._say(found)
             wrong = wrong or bool(found)
+        if unread and not wrong:
+            raise CommandError(f"Not all of {unread} could be verified.")
         return wrong
 
     def _say(self, found: list[IntegrityFinding]) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
+import tracemalloc
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +14,7 @@ from django.core.management.base import CommandError
 from django.db.models import QuerySet
 from pymerkle import InmemoryTree
 
-from evidence.archives.object_stores import ArchiveUnavailable, FolderStore, S3Store, open_store
+from evidence.archives.object_stores import MAX_BYTES, OF_READERS, ArchiveUnavailable, FolderStore, S3Store, open_store
 from evidence.archives.services import ArchiveDiffers, archive_log, list_archived_logs
 from evidence.archives.turns import take_turn_at_archive
 from evidence.kinds import Kind
@@ -21,6 +23,7 @@ from evidence.log.origins import log_name
 from evidence.models import GLOBAL_LOG, Checkpoint, Fact, Log, Seal, Tile
 from evidence.verify import merkle, notes
 from evidence.verify.command import main as verify
+from evidence.verify.problems import MalformedEvidence
 from evidence.verify.proofs import InclusionProof
 from evidence.verify.tiles import unpack_entries
 from kernel.database.tenancy import NO_TENANT
@@ -338,6 +341,56 @@ def test_an_object_stays_as_it_was_first_written(s3: S3Storage, tmp_path: Path, 
     store.replace("head", b"2")
 
     assert (store.read("a/b"), store.read("head"), store.read("a/none")) == (b"first", b"2", None)
+
+
+@pytest.mark.parametrize(
+    ("data", "encoding", "sentence"),
+    [
+        (gzip.compress(bytes(10 * MAX_BYTES)), "gzip", "is longer than any object"),
+        (gzip.compress(b"leaves") + gzip.compress(bytes(10 * MAX_BYTES)), "gzip", "something stands behind it"),
+        (gzip.compress(b"leaves")[:-3], "gzip", "it was cut"),
+        (b"leaves", "gzip", "cannot be unpacked"),
+        (bytes(MAX_BYTES + 1), "", "is longer than any object"),
+    ],
+)
+def test_what_the_hub_cannot_have_written_is_not_unpacked(
+    s3: S3Storage, data: bytes, encoding: str, sentence: str
+) -> None:
+    s3.client.put_object(Bucket=BUCKET, Key="a/b", Body=data, ContentEncoding=encoding)
+    tracemalloc.start()
+    try:
+        with pytest.raises(MalformedEvidence, match=sentence):
+            S3Store(BUCKET, "", endpoint=s3.endpoint).read("a/b")
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert most < 6 * MAX_BYTES
+
+
+def test_a_file_that_is_too_long_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "long").write_bytes(bytes(MAX_BYTES + 1))
+
+    with pytest.raises(MalformedEvidence, match="is longer than any object"):
+        FolderStore(tmp_path).read("long")
+
+
+def test_a_folder_whose_disk_is_not_there_has_no_answer_for_who_reads(tmp_path: Path) -> None:
+    url = f"file://{tmp_path}/none"
+
+    assert open_store(url).read("a/b") is None  # a run makes it
+    with pytest.raises(ArchiveUnavailable, match="is its disk mounted"):
+        open_store(url, patience=OF_READERS).read("a/b")
+
+
+def test_who_reads_waits_for_seconds_and_a_run_for_longer() -> None:
+    times = [
+        (config.connect_timeout, config.read_timeout, config.retries["total_max_attempts"])
+        for store in (open_store("s3://a", patience=OF_READERS), open_store("s3://a"))
+        for config in [store._client.meta.config]  # type: ignore[attr-defined]
+    ]
+
+    assert times == [(2, 5, 2), (10, 60, 5)]
 
 
 def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
