@@ -34,6 +34,7 @@ from invocations.mcp.open_streams import OpenStreams, TrackedSend
 from invocations.mcp.plain_exchanges import (
     KeyOfAnother,
     answer_plain_message,
+    build_stream_start,
     build_unknown_session_problem,
     find_plain_holder,
     read_plain_message,
@@ -50,7 +51,7 @@ from kernel.database.connections import release_connection
 from kernel.database.tenancy import acting_for_nobody
 from kernel.http.body_limits import read_whole_body, send_refusal
 from kernel.http.exception_handlers import build_challenge, translate_exception
-from kernel.http.open_requests import LAST_WORDS
+from kernel.http.open_requests import LAST_WORDS, LATE_START
 from kernel.http.parsers import MAX_BODY_BYTES, read_json
 from kernel.http.traffic import ROUTE
 from kernel.observability.log_context import note_for_log
@@ -202,6 +203,7 @@ class McpEndpoint:
         address = (scope.get("client") or ("",))[0]
         tracked = TrackedSend(send, partial(_refuse_ended, PATH))
         tracked.write_last = scope[LAST_WORDS] = partial(write_error_event, message.id)
+        scope[LATE_START] = build_stream_start()
         topic = StreamTopic(holder.tenant_id, holder.agent_id)
         scope[SCOPE_KEY] = McpRequest(
             None,
@@ -218,6 +220,7 @@ class McpEndpoint:
                 HeldCredential(HeldKind.KEY, holder.key_id), answer, tracked, ends=None, topic=topic
             )
         except KeyOfAnother:
+            del scope[LATE_START]
             raise
         except CallerRefused as refused:
             raise refused.problem from refused

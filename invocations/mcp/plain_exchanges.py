@@ -267,8 +267,12 @@ class _LateStream:
             await self._pinging
 
 
+def build_stream_start() -> dict[str, Any]:
+    return {"type": "http.response.start", "status": 200, "headers": list(_STREAM)}
+
+
 async def begin_stream(send: TrackedSend) -> None:
-    await send({"type": "http.response.start", "status": 200, "headers": list(_STREAM)})
+    await send(build_stream_start())
 
 
 async def _send_answer(

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 # In a scope: what is written to who follows a stream before it is closed, as bytes; set by whoever knows in which form it is.
 LAST_WORDS = "toolhub.last_words"
+LATE_START = (
+    "toolhub.late_start"  # in a scope: what begins such a stream, where the answer is one only if it takes long
+)
 _OPEN_REQUEST = "toolhub.open_request"  # in a scope
 CONTENT_LENGTH = b"content-length"
 
@@ -51,7 +54,10 @@ class _OpenRequest:
     async def answer(self, scope: dict[str, Any]) -> None:
         if self._is_over:
             return
-        if self._is_begun:
+        start = scope.get(LATE_START)
+        if not self._is_begun and start is not None:
+            await self._send(start)
+        if self._is_begun or start is not None:
             write: Callable[[StoppedUnanswered], bytes] = scope.get(LAST_WORDS, _write_nothing)
             await self._send({"type": "http.response.body", "body": write(StoppedUnanswered()), "more_body": False})
         else:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kernel.http.open_requests import LAST_WORDS, keep_open_requests, refuse_open_requests
+from kernel.http.open_requests import LAST_WORDS, LATE_START, keep_open_requests, refuse_open_requests
 
 if TYPE_CHECKING:
     from kernel.http.body_limits import Application, Receive, Send
@@ -123,3 +123,11 @@ def test_what_says_how_long_it_is_and_what_was_sent_whole_are_left_alone() -> No
         return goes_on, sent
 
     assert asyncio.run(look()) == (True, [MEASURED])
+
+
+@pytest.mark.req("TOOLS-14")
+def test_what_would_have_become_a_stream_is_ended_as_one() -> None:
+    sent, ended = ask(waits, **WORDED, **{LATE_START: START})
+
+    assert sent == [START, {"type": "http.response.body", "body": b"data: HUB.STOPPING\n\n", "more_body": False}]
+    assert ended
