@@ -141,7 +141,7 @@ def test_the_page_says_how_apart_calls_are_kept_and_asks_when_that_becomes_less(
 
     page = operator.client().get(f"/reviews/{version.wire_id}").content.decode()
 
-    assert "fresh at least" in page
+    assert "at least <code>fresh</code>" in page
     assert "Calls may share more with each other: fresh instead of single." in page
     assert len(to_be_seen(version)) == 2
 
