@@ -127,7 +127,9 @@ def test_what_says_how_long_it_is_and_what_was_sent_whole_are_left_alone() -> No
 
 @pytest.mark.req("TOOLS-14")
 def test_what_would_have_become_a_stream_is_ended_as_one() -> None:
-    sent, ended = ask(waits, **WORDED, **{LATE_START: START})
+    scope: dict[str, Any] = WORDED | {LATE_START: START}
+
+    sent, ended = ask(waits, **scope)
 
     assert sent == [START, {"type": "http.response.body", "body": b"data: HUB.STOPPING\n\n", "more_body": False}]
     assert ended

@@ -12,7 +12,7 @@ import pytest
 from django.utils import timezone
 
 from access.agents.api_keys import compute_digest
-from access.authentication import known_keys
+from access.authentication import bearer, known_keys
 from access.authentication.known_keys import KeyHolder
 from access.models import ApiKey
 from invocations.mcp import endpoint, plain_exchanges
@@ -277,7 +277,7 @@ def test_nothing_is_kept_alive_before_it_is_known_who_asks(
         monkeypatch.setitem(known_keys._known, compute_digest(caller.key), known)
     monkeypatch.setattr(plain_exchanges, "PING_S", 0.01)
     due = threading.Event()
-    begin, resolve = plain_exchanges._LateStream._begin, plain_exchanges.resolve_header_principal
+    begin, resolve = plain_exchanges._LateStream._begin, bearer.resolve_header_principal
 
     def begin_now(stream: Any) -> None:
         begin(stream)
