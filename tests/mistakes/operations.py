@@ -150,12 +150,6 @@ OPERATIONS: dict[str, list[Mistake]] = {
             served({"argument": "h", "in": "header", "name": "X-Page"}),
         ),
         Mistake(
-            "a line end behind a header of a part",
-            served(KIND, KIND_HEADER | {"header": "X-About\n"}, method="POST", body=PARTS),
-            f"{AT}/arguments/2/header",
-            served(KIND, KIND_HEADER, method="POST", body=PARTS),
-        ),
-        Mistake(
             "a style", served(PAGE | {"style": "matrix"}), f"{AT}/arguments/1/style", served(PAGE | {"style": "form"})
         ),
     ],
