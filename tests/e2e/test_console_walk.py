@@ -95,7 +95,7 @@ def read_timeline(visitor: Visitor, tool: str, call_id: str) -> None:
     visitor.sees("One Begin, one End.")
     visitor.sees("With these arguments:")
     visitor.check(f"story-{visitor.name}")
-    visitor.page.get_by_role("main").locator('a[href="?steps=all"]').click()
+    visitor.page.get_by_role("main").locator('a[href$="?steps=all"]').click()
     steps = visitor.page.get_by_role("table").filter(has_text="preflight.consent")
     for step in ("preflight.grant", "queue.wait", "sandbox.execute", "output.validate"):
         expect(steps.get_by_role("row").filter(has_text=step)).to_be_visible()
