@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from typing import TYPE_CHECKING
+from urllib.parse import urljoin
 
 import pytest
 from django.urls import reverse
@@ -75,7 +76,7 @@ def read_all(person: Person, url: str, pattern: str) -> list[str]:
         page = see(person, to)
         found += re.findall(pattern, page)
         further = NEXT.search(page)
-        to = url + further[1].replace("&amp;", "&") if further else ""
+        to = urljoin(url, further[1].replace("&amp;", "&")) if further else ""
     return found
 
 
