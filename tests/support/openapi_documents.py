@@ -11,6 +11,8 @@ from unitools.openapi.operations import Choices
 
 SERVER = "https://api.example.org/v1"
 OK = {"200": {"description": "Good.", "content": {"application/json": {"schema": {"type": "object"}}}}}
+BYTES = {"type": "string", "format": "binary"}
+MULTIPART = "multipart/form-data"
 
 
 def service(paths: dict[str, Any], *, openapi: str = "3.0.3", **more: Any) -> dict[str, Any]:
@@ -67,3 +69,17 @@ def body_of(said: dict[str, Any], *, openapi: str = "3.0.3", **schemas: Any) -> 
 
 def notes_of(said: dict[str, Any], **choices: Any) -> str:
     return " ".join(each.message for each in make(said, **choices)[1])
+
+
+def sending(content: dict[str, Any], *, openapi: str = "3.0.3", required: bool = True) -> dict[str, Any]:
+    body = {"required": required, "content": content}
+    return of_parameters(method="post", requestBody=body) | {"openapi": openapi}
+
+
+def form(properties: dict[str, Any], encoding: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    schema = {"type": "object", "properties": properties} | more
+    return {MULTIPART: {"schema": schema} | ({"encoding": encoding} if encoding else {})}
+
+
+def operation_of(made: dict[str, Any]) -> dict[str, Any]:
+    return dict(made["implementation"]["operation"])
