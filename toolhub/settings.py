@@ -89,6 +89,7 @@ TEMPLATES = [
             "builtins": [
                 "kernel.templatetags.tables",
                 "kernel.templatetags.ui",
+                "kernel.templatetags.words",
                 "django.templatetags.i18n",
                 "django.templatetags.static",
                 "django_htmx.templatetags.django_htmx",

@@ -23,7 +23,6 @@ from django.utils.translation import gettext as _
 from kernel.components import labels, limits, manifest_words, visualizations
 from kernel.components.diffs import draw_invisible
 from kernel.components.moments import write_moment
-from kernel.components.sentences import translate_sentence
 from kernel.components.timelines import group_by_day
 
 if TYPE_CHECKING:
@@ -80,52 +79,6 @@ def badge(status: str, label: str = "") -> SafeString:
     """The state ``status``; ``label`` replaces its word. A word that is not known here is shown as it is."""
     tone, name, text = labels.STATUS.get(status, ("quiet", "circle-dot", status))
     return html('<span class="badge" data-tone="{}">{}{}</span>', tone, icon(name), label or text)
-
-
-@register.simple_tag
-def state_word(status: str) -> str:
-    """The word of a state alone, for the options of a filter."""
-    return str(labels.STATUS[status][2]) if status in labels.STATUS else status
-
-
-@register.simple_tag
-def risk_word(level: str) -> str:
-    return str(manifest_words.RISK[level.lower()][2])
-
-
-@register.simple_tag
-def effect(word: str) -> str:
-    """The side effect that a manifest names."""
-    return str(manifest_words.EFFECT.get(word, word))
-
-
-@register.simple_tag
-def operation(word: str) -> str:
-    """What a model is there for."""
-    return str(manifest_words.OPERATION.get(word, word))
-
-
-@register.filter
-def data_classes(words: Iterable[str]) -> list[str]:
-    """Kinds of data that a manifest, a consent or a provider of models names, as people read them."""
-    return [str(manifest_words.DATA_CLASS.get(word, word)) for word in words]
-
-
-@register.simple_tag
-def place_word(place: str) -> str:
-    """Where a request carries a value."""
-    return str(manifest_words.PLACE.get(place, place))
-
-
-@register.simple_tag
-def origin_word(origin: str) -> str:
-    """By which way a call came in."""
-    return str(labels.ORIGIN.get(origin, origin))
-
-
-@register.simple_tag
-def snapshot_word(kind: str) -> str:
-    return str(labels.SNAPSHOT.get(kind, kind))
 
 
 @register.simple_tag
@@ -220,18 +173,6 @@ register.simple_tag(limits.limit_amount, name="limit")
 
 
 @register.simple_tag
-def mark(name: str) -> str:
-    """What stands between two parts of a sentence that a page puts together, as the reader's language writes it."""
-    return str(labels.MARKS[name])
-
-
-@register.filter
-def listed(words: Iterable[object]) -> str:
-    """Words one after another, as the reader's language parts them."""
-    return str(labels.MARKS["comma"]).join(map(str, words))
-
-
-@register.simple_tag
 def moment(value: datetime | None, form: str = "relative") -> SafeString:
     """A time. ``relative`` for lists, with the exact time in the title, and the day alone once it is so far away that "58 days ago"
     tells nothing apart; ``exact`` to the millisecond for evidence; ``clock`` is the exact time without its date."""
@@ -296,12 +237,6 @@ def outcome(state: str, reason: str) -> SafeString:
 @register.inclusion_tag("components/diff.html")
 def diff(result: Diff, raw_url: str = "") -> dict[str, Any]:
     return {"diff": result, "raw_url": raw_url}
-
-
-@register.simple_tag
-def bump_word(bump: str) -> str:
-    """What a change asks of the version number."""
-    return str(labels.BUMP[bump])
 
 
 @register.filter
@@ -511,25 +446,11 @@ def entry(content: str, label: str, cls: str = "") -> SafeString:
     return format_html("<div><dt>{}</dt><dd{}>{}</dd></div>", label, classes, content)
 
 
-@register.filter
-def sentence(text: str) -> str:
-    """What a service says, in the language of the page."""
-    return translate_sentence(str(text))
-
-
 @register.simple_tag
 def call_sentence(pieces: Iterable[Any]) -> SafeString:
     """The sentence of a call (unitools.call_sentences): what its caller sent stands out, and cannot turn the words around it."""
     words = ((SafeString("bdi" if piece.is_value else "span"), draw_invisible(piece.text)) for piece in pieces)
     return format_html_join("", "<{0}>{1}</{0}>", words)
-
-
-@register.filter
-def in_units(text: str, pointer: str) -> str:
-    """The amount of a limit in people's units, where ``pointer`` names one; anything else as it is."""
-    name = pointer.rpartition("/")[2]
-    is_amount = name.endswith(visualizations.UNITS) and text.isdecimal()
-    return limits.limit_amount(name, int(text)) if is_amount else text
 
 
 @register.filter

@@ -16,7 +16,7 @@ from django.utils import translation
 from evidence.kinds import Kind
 from kernel.components import labels
 from kernel.components.visualizations import MAX_NODES, bars, json_tree, spark
-from kernel.templatetags import ui
+from kernel.templatetags import ui, words
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 INVOCATION_STATES = "received denied held queued running succeeded failed timed_out cancelled expired outcome_unknown"
@@ -68,11 +68,11 @@ def test_words_of_manifests_are_said_in_chinese_and_others_as_they_are() -> None
     known = ["personal", "payment", "health", "location", "credentials"]
 
     with translation.override("zh-hans"):
-        assert not set(ui.data_classes(known)) & set(known)
-        assert ui.data_classes(["loyalty"]) == ["loyalty"]
-        assert ui.operation("embed") == "文本向量"
-        assert ui.origin_word("llm") == "模型提议"
-        assert ui.place_word("header") == "标头"
+        assert not set(words.data_classes(known)) & set(known)
+        assert words.data_classes(["loyalty"]) == ["loyalty"]
+        assert words.operation("embed") == "文本向量"
+        assert words.origin_word("llm") == "模型提议"
+        assert words.place_word("header") == "标头"
 
 
 @pytest.mark.parametrize(
@@ -294,6 +294,6 @@ def test_amounts_in_a_tree_and_in_a_change_are_also_in_units_of_people() -> None
     assert "512 MiB" in json_tree({"memory_bytes": 536_870_912})
     assert "30 s" in json_tree({"limits": [{"wall_ms": 30_000}]}, 5)
     assert 'class="j-h"> ' not in json_tree({"count": 3})
-    assert ui.in_units("536870912", "/limits/memory_bytes") == "512 MiB"
-    assert ui.in_units("64", "/limits/files") == "64"
-    assert ui.in_units("a text", "/limits/memory_bytes") == "a text"
+    assert words.in_units("536870912", "/limits/memory_bytes") == "512 MiB"
+    assert words.in_units("64", "/limits/files") == "64"
+    assert words.in_units("a text", "/limits/memory_bytes") == "a text"
