@@ -39,7 +39,7 @@ def _bytes(value: Any, expression: Any, connection: Any) -> bytes:
     del expression, connection
     if isinstance(value, bytes):
         return value
-    return value.encode(errors="surrogatepass") if isinstance(value, str) else b""
+    return str(value).encode(errors="surrogatepass")  # never empty for what is none: that means that it is elsewhere
 
 
 def _text(value: Any, expression: Any, connection: Any) -> str:
