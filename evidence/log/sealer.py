@@ -19,7 +19,7 @@ from evidence.log.reader import select_leaves
 from evidence.log.signer import make_signing_key
 from evidence.log.signing_keys import register_keys
 from evidence.log.tree import LogDamaged, append_hashes
-from evidence.models import GLOBAL_LOG, Checkpoint, Log, Pending, Seal
+from evidence.models import GLOBAL_LOG, Checkpoint, Log, LogKey, Pending, Seal
 from evidence.problems import KeyUnavailable
 from evidence.verify.merkle import leaf_hash
 from evidence.verify.notes import split_note
@@ -155,7 +155,8 @@ def run_turn() -> bool:
 
 def _pass() -> Rest | None:
     try:
-        make_signing_key()  # the very first; one that was lost is not replaced
+        if not LogKey.objects.exists():
+            make_signing_key()  # the very first; one that was lost is not replaced
         return Rest(0) if run_turn() else None
     except KeyUnavailable as problem:
         log.error("Nothing is sealed. %s %s", problem.detail, problem.remedy)  # noqa: TRY400  the sentence says all

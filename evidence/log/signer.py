@@ -50,9 +50,7 @@ def _anything_is_signed() -> bool:
 def make_signing_key() -> bool:
     """A first key, unless there is one; False when it was there. Never in place of keys that were lost."""
     signer = get_signer()
-    if signer.has_keys():
-        return False
-    with take_turn_at_keys():
+    with take_turn_at_keys():  # also to look: in a SoftHSM token who reads while another writes can spoil the key
         if signer.has_keys():
             return False
         if _anything_is_signed():
