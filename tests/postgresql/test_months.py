@@ -136,6 +136,7 @@ def test_nobody_waits_for_the_statistics_of_all_months() -> None:
                 held.extend(
                     outside.execute(
                         "SELECT relation::regclass::text, mode FROM pg_locks WHERE mode = 'AccessExclusiveLock'"
+                        " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
                         " AND relation::regclass::text LIKE 'evidence_fact%'"
                     )
                 )
