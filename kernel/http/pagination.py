@@ -22,10 +22,11 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[M]):
-    """``next`` is the cursor of the following page; empty on the last one."""
+    """``next`` is the cursor of the following page; empty on the last one. ``by_name``: in the order of names, else newest first."""
 
     rows: list[M]
     next: str
+    by_name: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ def fetch_page_by_name(queryset: QuerySet[M], *, name: str, after: str = "", lim
     if after:
         queryset = queryset.filter(**{f"{name}__gt": after})
     found = fetch_excerpt(queryset.order_by(name), limit)
-    return Page(rows=found.rows, next=getattr(found.rows[-1], name) if found.is_cut else "")
+    return Page(rows=found.rows, next=getattr(found.rows[-1], name) if found.is_cut else "", by_name=True)
 
 
 def fetch_page(queryset: QuerySet[M], *, prefix: str, after: str = "", limit: int = PAGE_SIZE) -> Page[M]:

@@ -304,18 +304,17 @@ def error_summary(form: BaseForm) -> dict[str, Any]:
 
 
 @register.inclusion_tag("components/pager.html", takes_context=True)
-def pager(context: Context, page: Any, order: str = "", *, at: str = "") -> dict[str, Any]:
-    """Older rows, or of a list in the ``order`` of names those with the next, by the cursor of ``pagination.Page``. The list's query
-    goes along, or filters would be lost. ``at``: the address of the list, where it is drawn at that of a refused form too.
+def pager(context: Context, page: Any) -> dict[str, Any]:
+    """Older rows, or the next by name, by the cursor of ``pagination.Page``. The list's query goes along, or filters would be lost.
+    ``here``, where a template has it, is the address of the list: it is drawn at that of a refused form too.
     """
     request = context["request"]
     return {
         "request": request,
-        "at": at,
+        "at": context.get("here", ""),
         "page": page,
         "shown": len(page.rows),
         "continued": bool(request.GET.get("after")),
-        "by_name": order == "names",
     }
 
 
