@@ -195,8 +195,7 @@ def to_typed_amount(amount: int, dimension: str) -> Any:
 @needs("budgets.view")
 def budget(request: ConsoleRequest, budget_id: UUID) -> HttpResponse:
     """Context: row (Standing), currency, windows (Excerpt of BudgetWindow, the newest first), edit_form, raise_form (AmountForm),
-    end_form
-    (ReasonForm), wrong (edit, raise, end or ""), form (the one that was not accepted), facts, may_manage, may_raise.
+    end_form (ReasonForm), wrong (edit, raise, end or ""), form (the one that was not accepted), facts, may_manage, may_raise.
     """
     return _page(request, _budget(request, budget_id))
 

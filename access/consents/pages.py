@@ -21,7 +21,7 @@ from invocations.models import Invocation, State
 from kernel.components.forms import add_problem
 from kernel.components.sentences import translate_sentence
 from kernel.http.console import ConsoleRequest, needs, render_page
-from kernel.http.pagination import fetch_excerpt, fetch_page
+from kernel.http.pagination import Excerpt, fetch_excerpt, fetch_page
 from kernel.problems import Problem, SchemaInvalid
 
 if TYPE_CHECKING:
@@ -36,11 +36,12 @@ MAX_WAITING = 100
 @require_GET
 @needs("consents.view")
 def approvals(request: ConsoleRequest) -> HttpResponse:
-    """Context: consents ({consent, held, failed}: waiting, soonest end first), requests (Excerpt of GrantRequest: those that wait, or
-    None), more (bool).
+    """Context: consents ({consent, held, failed}: waiting, soonest end first), is_cut (bool: there are more), requests (Excerpt of
+    GrantRequest: those that wait, or None).
     """
     by = request.principal
-    rows = _list_waiting(request)
+    waiting = _list_waiting(request)
+    rows = waiting.rows
     held = set(
         Invocation.objects.visible_to(by)
         .filter(state=State.HELD, consent_id__in=[row.pk for row in rows])
@@ -50,10 +51,8 @@ def approvals(request: ConsoleRequest) -> HttpResponse:
     requests = GrantRequest.objects.visible_to(by).filter(state=RequestState.WAITING).select_related("agent")
     context = {
         "section": "approvals",
-        "consents": [
-            {"consent": row, "held": row.pk in held, "failed": row.pk in failed} for row in rows[:MAX_WAITING]
-        ],
-        "more": len(rows) > MAX_WAITING,
+        "consents": [{"consent": row, "held": row.pk in held, "failed": row.pk in failed} for row in rows],
+        "is_cut": waiting.is_cut,
         "requests": fetch_excerpt(requests.order_by("pk"), MAX_WAITING) if by.may("grants.view") else None,
     }
     return render_page(request, "consents/approval_list.html", context, partial="rows")
@@ -94,10 +93,10 @@ def _why_not(request: ConsoleRequest, consent: Consent) -> str:
     return ""
 
 
-def _list_waiting(request: ConsoleRequest) -> list[Consent]:
+def _list_waiting(request: ConsoleRequest) -> Excerpt[Consent]:
     """What waits for anybody, soonest end first."""
     waiting = Consent.objects.visible_to(request.principal).in_state(ConsentState.REQUESTED).select_related("agent")
-    return list(waiting.order_by("expires_at", "pk")[: MAX_WAITING + 1])
+    return fetch_excerpt(waiting.order_by("expires_at", "pk"), MAX_WAITING)
 
 
 def _order(consent: Consent) -> tuple[datetime, UUID]:
@@ -106,7 +105,7 @@ def _order(consent: Consent) -> tuple[datetime, UUID]:
 
 def _find_next(request: ConsoleRequest, consent: Consent) -> Consent | None:
     """The request after this one that this person may decide on; behind the last the first again."""
-    others = [row for row in _list_waiting(request) if row.pk != consent.pk]
+    others = [row for row in _list_waiting(request).rows if row.pk != consent.pk]
     others.sort(key=lambda row: (_order(row) < _order(consent), _order(row)))
     return next(services.select_decidable(others, by=request.principal), None)
 

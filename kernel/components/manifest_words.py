@@ -19,7 +19,6 @@ RISK_LEVEL: dict[str, Text] = {
     "Medium": pgettext_lazy("risk", "Medium"),
     "Low": pgettext_lazy("risk", "Low"),
 }
-# What a manifest says of its tool, by the manifest's word.
 EFFECT: dict[str, Text] = {
     "None": pgettext_lazy("effect of a tool", "None"),
     "Read": pgettext_lazy("effect of a tool", "Read"),

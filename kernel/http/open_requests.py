@@ -21,9 +21,8 @@ if TYPE_CHECKING:
 
 # In a scope: what is written to who follows a stream before it is closed, as bytes; set by whoever knows in which form it is.
 LAST_WORDS = "toolhub.last_words"
-LATE_START = (
-    "toolhub.late_start"  # in a scope: what begins such a stream, where the answer is one only if it takes long
-)
+# In a scope: what begins such a stream, where the answer is one only if it takes long.
+LATE_START = "toolhub.late_start"
 _OPEN_REQUEST = "toolhub.open_request"  # in a scope
 CONTENT_LENGTH = b"content-length"
 

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 @require_GET
 @needs("tools.view")
 def tools(request: ConsoleRequest) -> HttpResponse:
-    """Context: page (Page of Tool with .current), shown (list of {tool, use: its ToolUse, or None where nobody may see calls}),
-    filters, states, safety_classes, side_effects, capabilities, may_submit.
+    """Context: page (Page of Tool with .current), shown (list of {tool, use: its ToolUse, None where it was not called}),
+    sees_calls, filters, states, safety_classes, side_effects, capabilities, may_submit.
     """
     filters = {name: request.GET.get(name, "") for name in discovery_selectors.FILTERS}
     rows = selectors.find_tools(by=request.principal, **filters)

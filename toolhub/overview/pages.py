@@ -87,8 +87,8 @@ def start(request: ConsoleRequest) -> HttpResponse:
 def overview(request: ConsoleRequest) -> HttpResponse:
     """``?period=24h|7d``. Context: groups (WaitingGroups), checklist (list of {done, label, url}, shown until all are done),
     onboarding (bool), period and periods, those of :func:`build_call_figures`, budgets (BudgetStatuses, the fullest first) and spent
-    ({micros, currency}: today) for who may see them, unhealthy (UnhealthyThings), latest (list of Invocation), health (CallHealth of
-    the newest calls), unmapped (list of Found, of the whole hub), alarms (of the evidence), sees_evidence.
+    ({micros, currency}: today) with currency for who may see them, unhealthy (UnhealthyThings), latest (list of Invocation), health
+    (CallHealth of the newest calls), unmapped (list of Found, of the whole hub), alarms (of the evidence), sees_evidence.
     """
     by, now = request.principal, database_time()
     asked = request.GET.get("period", "24h")
@@ -98,6 +98,7 @@ def overview(request: ConsoleRequest) -> HttpResponse:
     mine = Invocation.objects.visible_to(by)
     steps = build_checklist(by)
     sees_budgets = by.may("budgets.view")
+    spent = _spent(by, now) if sees_budgets else None
     context = build_call_figures(by, period, now) | {
         "section": "overview",
         "groups": list_waiting_groups(by, now),
@@ -106,7 +107,8 @@ def overview(request: ConsoleRequest) -> HttpResponse:
         "period": period,
         "periods": PERIODS.values(),
         "budgets": _list_budgets(by, now) if sees_budgets else [],
-        "spent": _spent(by, now) if sees_budgets else None,
+        "spent": spent,
+        "currency": spent and spent["currency"],
         "unhealthy": list_unhealthy_things(by, read_halt_notices(request), now),
         "latest": list(mine.select_related("agent", "version").order_by("-pk")[:8]),
         "health": measure_health(mine, now, newest=JUDGED),
