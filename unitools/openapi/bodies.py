@@ -17,7 +17,7 @@ from unitools.openapi.part_headers import PartHeaders
 from unitools.openapi.parts import OperationArgument, TooManyArguments, is_json
 from unitools.openapi.plain_objects import flatten_object
 from unitools.openapi.request_bodies import FORM, JSON
-from unitools.openapi.security import find_key_names, property_proves_identity
+from unitools.openapi.security import property_proves_identity
 from unitools.openapi.texts import find_name_problem
 
 if TYPE_CHECKING:
@@ -190,9 +190,7 @@ def read_body(
     sent = {name: each for name, each in plain.properties.items() if not _is_read_only(each[0])}
     if len(sent) > MAX_PROPERTIES:
         raise TooManyArguments(media.pointer, len(sent))
-    keys = {name for place, name in find_key_names(document) if place == "header"}
-    keys |= {each["name"].lower() for each in security.credentials if each["in"] == "header"}
-    headers = PartHeaders(reader, media, keys, notes)
+    headers = PartHeaders(reader, media, security, notes) if body.kind is BodyKind.PARTS else None
     found = []
     for name, (said, at) in sent.items():
         is_required = name in plain.required and not parts.body_is_optional
@@ -202,7 +200,7 @@ def read_body(
             _take_credential(body, name, at, security, notes, is_required=is_required)
         elif (argument := _read_property(reader, body, name, said, at, notes, is_required=is_required)) is not None:
             found.append(argument)
-            if body.kind is BodyKind.PARTS:
+            if headers is not None:
                 found += headers.list_arguments(argument)
     return found, None
 

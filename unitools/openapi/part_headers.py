@@ -12,7 +12,7 @@ from unitools.openapi.documents import DocumentDiagnostic, DocumentUnfit, escape
 from unitools.openapi.parts import OperationArgument, is_json
 from unitools.openapi.requests import is_reserved_header
 from unitools.openapi.schemas import MAX_INNER_TEXT
-from unitools.openapi.security import names_a_key
+from unitools.openapi.security import find_key_names, names_a_key
 from unitools.openapi.texts import clean_text
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from unitools.openapi.parts import MediaSchema
     from unitools.openapi.schemas import SchemaReader
+    from unitools.openapi.security import Security
 
 MAX_HEADER_CHARS = 100
 MAX_PART_HEADERS = 1_000  # of all parts of one form
@@ -33,12 +34,14 @@ _OWN, _KEY, _TWICE, _UNWRITTEN = (
 
 
 class PartHeaders:
-    """Those of one form. ``keys``: headers by which the document says who is asking, in small letters."""
+    """Those of one form. Headers by which the document says who is asking are none."""
 
     def __init__(
-        self, reader: SchemaReader, form: MediaSchema, keys: set[str], notes: list[DocumentDiagnostic]
+        self, reader: SchemaReader, form: MediaSchema, security: Security, notes: list[DocumentDiagnostic]
     ) -> None:
-        self._reader, self._form, self._keys, self._notes = reader, form, keys, notes
+        self._reader, self._form, self._notes = reader, form, notes
+        self._keys = {name for place, name in find_key_names(reader.document) if place == "header"}
+        self._keys |= {each["name"].lower() for each in security.credentials if each["in"] == "header"}
         self._room = MAX_PART_HEADERS
 
     def list_arguments(self, part: OperationArgument) -> Iterator[OperationArgument]:

@@ -96,7 +96,7 @@ class OperationArgument:
     name: str
     schema: Any
     is_required: bool
-    said: dict[str, Any] = field(default_factory=dict)  # style, explode, as_json, file, media_types
+    said: dict[str, Any] = field(default_factory=dict)  # style, explode, as_json, file, media_types; name, header
 
     @property
     def is_always_a_part(self) -> bool:

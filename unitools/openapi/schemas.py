@@ -29,9 +29,8 @@ MAX_INTEGER = 2**53 - 1
 HOISTED_FROM = 14  # levels of one schema before what is below gets a definition of its own
 MAX_INNER_TEXT = 300
 MAX_DEFAULT_CHARS = 1000
-MAX_LOOKED_AT = (
-    500_000  # keywords and values of one side of an operation: references bring the same place up again and again
-)
+# Keywords and values of one side of an operation: references bring the same place up again and again.
+MAX_LOOKED_AT = 500_000
 _COUNTS = frozenset(
     {"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "minContains", "maxContains"}
 )
