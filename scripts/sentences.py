@@ -12,6 +12,8 @@ from collections import defaultdict
 from itertools import count
 from pathlib import Path
 
+from unitools.changes import KINDS
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ["access", "evidence", "invocations", "kernel", "llm", "registry", "toolhub"]
 # Whose refusals people read on pages.
@@ -34,7 +36,6 @@ BESIDE = (
     *("evidence/exports/storage", "registry/discovery", "registry/model_providers/circuits"),
     *(f"invocations/{each}" for each in ("callbacks", "event_streams", "mcp", "model_calls", "proposals", "dispatch")),
 )
-CHANGES = "unitools/changes/kinds.py"
 MAKERS = {"at", "refuse", "_refuse"}  # beside the classes themselves
 NAMED = {"detail", "remedy"}
 LEAST_LETTERS = 8  # of a sentence's own: with fewer it would be found in others
@@ -132,12 +133,7 @@ def collect_sentences() -> set[str]:
 
 def collect_change_sentences() -> set[str]:
     """What reviewers read of the changes of a version. The values before and after become numbered fields as well."""
-    tree = ast.parse((ROOT / CHANGES).read_text())
-    rows = [
-        node.value for node in ast.walk(tree) if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "_ROWS"
-    ]
-    texts = [text for row in ast.literal_eval(rows[0]).values() for text in row[-1:]]  # type: ignore[arg-type]
-    return {_number_fields(text) for text in texts}
+    return {_number_fields(kind.text) for kind in KINDS.values()}
 
 
 def _number_fields(text: str) -> str:

@@ -10,26 +10,36 @@ A line is a decision: it is written by hand.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from toolhub.addresses import load_url_modules
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def read_access_tables() -> dict[str, list[list[str]]]:
     """The rows of each section, of all packages."""
     found: dict[str, list[list[str]]] = {"console": [], "api": [], "people": []}
-    for module in load_url_modules():
-        for line in getattr(module, "ACCESS", "").splitlines():
-            if line.startswith("["):
-                rows = found[line.strip("[]")]
-            elif line.strip():
-                rows.append(line.split())
+    for _, section, words in _list_rows():
+        found[section].append(words)
     return found
 
 
 def locate_rows() -> dict[str, set[str]]:
     """The packages whose tables name a route."""
     found: dict[str, set[str]] = {}
-    for module in load_url_modules():
-        for line in getattr(module, "ACCESS", "").splitlines():
-            if line.strip() and not line.startswith("["):
-                found.setdefault(line.split()[1], set()).add(module.__name__.rpartition(".")[0])
+    for package, _, words in _list_rows():
+        found.setdefault(words[1], set()).add(package)
     return found
+
+
+def _list_rows() -> Iterator[tuple[str, str, list[str]]]:
+    """Package, section and words of each line."""
+    for module in load_url_modules():
+        section = ""
+        for line in getattr(module, "ACCESS", "").splitlines():
+            if line.startswith("["):
+                section = line.strip("[]")
+            elif line.strip():
+                yield module.__name__.rpartition(".")[0], section, line.split()

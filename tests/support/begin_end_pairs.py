@@ -39,12 +39,12 @@ def _texts(kinds: Sequence[str]) -> str:
 
 
 _UNLIKE = """
-    SELECT id, state FROM (SELECT id, state FROM invocations_invocation WHERE finished_at IS NULL {0}
+    SELECT id, state FROM (SELECT id, state FROM invocations_invocation WHERE finished_at IS NULL EXCEPT
                            SELECT id, state FROM invocations_unfinishedcall) one
     UNION ALL
-    SELECT id, state FROM (SELECT id, state FROM invocations_unfinishedcall {0}
+    SELECT id, state FROM (SELECT id, state FROM invocations_unfinishedcall EXCEPT
                            SELECT id, state FROM invocations_invocation WHERE finished_at IS NULL) other
-""".format("EXCEPT")
+"""
 
 
 def unlike_their_narrow_rows() -> list[str]:
