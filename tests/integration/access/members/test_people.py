@@ -20,6 +20,7 @@ from access.policies.pages import BUILTIN_RULES
 from access.problems import LastOwner, SelfApproval
 from access.roles import Role
 from evidence.models import Fact
+from kernel.http.pagination import PAGE_SIZE
 from kernel.ids import encode_user
 from kernel.principal import Principal
 from kernel.problems import Conflict, Forbidden, SchemaInvalid
@@ -259,6 +260,18 @@ def test_the_hubs_owner_makes_a_tenant_and_owns_it(hub_owner: Client, owner: Per
     assert "members.manage" in allowed(owner.user, fresh)
     assert "Fresh" in hub_owner.get("/tenants").content.decode()
     assert hub_owner.post("/tenants/new", {"name": "Again", "slug": "fresh"}).status_code == 422
+
+
+def test_further_tenants_are_at_the_lists_own_address_from_a_refused_form_too(hub_owner: Client) -> None:
+    """Of owners: only forms go to its address, and it answers no other request."""
+    Tenant.objects.bulk_create(Tenant(name=f"Made {n:02}", slug=f"made-{n:02}") for n in range(PAGE_SIZE))
+
+    refused = hub_owner.post("/tenants/owners", {"username": "nobody", "action": "give"})
+
+    further = re.search(r'rel="next" href="([^"]+)"', refused.content.decode())
+    assert refused.status_code == 422
+    assert further
+    assert f"made-{PAGE_SIZE - 1}" in hub_owner.get(further[1].replace("&amp;", "&")).content.decode()
 
 
 def test_who_does_not_own_the_hub_sees_no_tenants(operator: Person) -> None:
