@@ -1,4 +1,4 @@
-"""What tests of trials have: a reviewer, and a version that waits for them."""
+"""Trials: a reviewer, and a version that waits for them."""
 
 from __future__ import annotations
 
