@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
     from evidence.log.signers.base import CheckpointSigner
 
+NOT_WHOLE = (
+    "Remove what is left of the key that was being made, which has signed nothing, and try again. A key has four objects: a public "
+    "and a private half, and both again of its clock."
+)
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('toolhub: signing keys', 0))"
 
 
@@ -51,16 +55,18 @@ def make_signing_key() -> bool:
     """A first key, unless there is one; False when it was there. Never in place of keys that were lost."""
     signer = get_signer()
     with take_turn_at_keys():  # also to look: in a SoftHSM token who reads while another writes can spoil the key
-        if signer.has_keys():
-            return False
-        if _anything_is_signed():
+        was_there = signer.has_keys()
+        if not was_there and _anything_is_signed():
             raise KeyUnavailable(
                 f"There is no signing key in {signer.place}, and logs were signed with one. No other was made: it would hide "
                 "the loss.",
                 remedy=signer.lost,
             )
-        signer.make_first_key()
-    return True
+        if not was_there:
+            signer.make_first_key()
+        if not signer.list_keys():
+            raise KeyUnavailable(f"No signing key in {signer.place} is whole.", remedy=NOT_WHOLE)
+    return not was_there
 
 
 def choose_signer() -> CheckpointSigner:

@@ -16,7 +16,7 @@ from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.leaves.hub import SigningKey
 from evidence.log.origins import new_origin
-from evidence.log.signer import get_signer, take_turn_at_keys
+from evidence.log.signer import NOT_WHOLE, get_signer, take_turn_at_keys
 from evidence.log.signers.base import next_name
 from evidence.models import GLOBAL_LOG, Log, LogKey
 from evidence.problems import KeyUnavailable
@@ -113,8 +113,10 @@ def _tell(kind: Kind, row: LogKey) -> None:
 def rotate_key() -> str:
     """A further key, which signs first from now on; the others sign too, until they are retired. Returns its name."""
     register_keys()  # what is there must fit before something is added
-    name = get_signer().add_key()
-    register_keys()
+    signer = get_signer()
+    name = signer.add_key()
+    if all(key.name != name for key in register_keys()):
+        raise KeyUnavailable(f"The signing key {name} that was made in {signer.place} is not whole.", remedy=NOT_WHOLE)
     return name
 
 

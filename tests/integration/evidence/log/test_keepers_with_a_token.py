@@ -14,9 +14,11 @@ import pytest
 from django.conf import settings as configured
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from pkcs11 import ObjectClass
 
 from evidence.log.signer import choose_signer, make_signing_key
 from evidence.log.signers.tokens import TokenSigner
+from evidence.log.signing_keys import rotate_key
 from evidence.models import Fact, LogKey
 from evidence.problems import KeyUnavailable
 from kernel.ids import new_id
@@ -81,6 +83,39 @@ def test_keys_that_are_gone_from_the_token_are_not_replaced_in_silence(token: To
 
     assert [key.name for key in token.list_keys()] == ["k2"]
     assert LogKey.objects.get(pk="k1").retired_at is not None
+
+
+@pytest.mark.req("OPS-5", "TOOLS-18")
+@pytest.mark.django_db
+def test_a_key_of_which_something_is_missing_is_no_key(token: TokenSigner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a token leaves it that was cut off, or that two processes have used at once and that bears none."""
+
+    def lose_the_clock(name: str) -> None:
+        with token._opened() as session:
+            halves = token._find(session, ObjectClass.PRIVATE_KEY)
+            halves[f"{name}/clock"].destroy()
+
+    make_signing_key()
+    lose_the_clock("k1")
+    with pytest.raises(KeyUnavailable, match="No signing key in the token t"):
+        make_signing_key()
+    with token._opened() as session:
+        for each in list(session.get_objects({})):
+            each.destroy()
+    make_signing_key()
+    add_key = token.add_key
+
+    def add_half_a_key() -> str:
+        name = add_key()
+        lose_the_clock(name)
+        return name
+
+    monkeypatch.setattr(token, "add_key", add_half_a_key)
+    with pytest.raises(KeyUnavailable, match="k2 that was made"):
+        rotate_key()
+
+    assert list(LogKey.objects.values_list("name", flat=True)) == ["k1"]
+    assert [key.name for key in token.list_keys()] == ["k1"]
 
 
 @pytest.mark.req("OPS-5", "TOOLS-18")
