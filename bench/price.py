@@ -133,8 +133,9 @@ class HubMeter(Meter):
         found = super().look()
         used: dict[str, Any] = self._redis.info("cpu")
         found.cpu[REDIS] = 1000 * (used["used_cpu_sys"] + used["used_cpu_user"])
-        self._used |= {box: ms for box in self._boxes() if (ms := _box_ms(box)) is not None}
-        if not self._used:
+        boxes = self._boxes()
+        self._used |= {box: ms for box in boxes if (ms := _box_ms(box)) is not None}
+        if boxes and not self._used:
             raise CannotMeasure(
                 "The control group of a box is nowhere that is known. Does the engine run on another machine?"
             )
