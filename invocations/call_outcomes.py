@@ -16,7 +16,8 @@ from invocations.unfinished_calls.models import build_unfinished_filter
 
 REFUSALS = frozenset(cls.reason for cls in DOMAIN_PROBLEMS.values() if cls.refusal_of_tool)
 
-UNKNOWN_OUTCOMES = (OutcomeUnknown.reason, ServiceAnswerLost.reason)  # of every call whose outcome is unknown
+# Of every call whose outcome is unknown: the end of a call insists on it.
+UNKNOWN_OUTCOMES = (OutcomeUnknown.reason, ServiceAnswerLost.reason)
 
 
 class CallOutcome(TextChoices):

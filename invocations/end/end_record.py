@@ -24,6 +24,7 @@ from evidence.leaves.calls import End, HashedOutput, RunReport, SpentBudget, Too
 from evidence.models import Snapshot, SnapshotKind
 from invocations.answer.wake_ups import get_waker
 from invocations.artifacts.services import build_sealed_artifacts, keep_artifacts, summarize_artifacts
+from invocations.call_outcomes import UNKNOWN_OUTCOMES
 from invocations.end.egress_report import (
     EgressReport,
     build_egress_report,
@@ -433,8 +434,9 @@ def _end_call(invocation: Invocation, ending: Ending, *, actor: Principal, attem
     now = datetime.now(UTC)
     if not ending.ran and was_left_unknown(invocation):  # it did not run this time; nobody knows what it did before
         ending = Ending(state=State.OUTCOME_UNKNOWN, problem=OutcomeUnknown(), steps=ending.steps)
-    # By its reason it is found: invocations/call_outcomes.py.
-    assert ending.state != State.OUTCOME_UNKNOWN or isinstance(ending.problem, OutcomeUnknown)
+    reason = ending.problem.reason if ending.problem else ""
+    if ending.state == State.OUTCOME_UNKNOWN and reason not in UNKNOWN_OUTCOMES:
+        raise ValueError(f"A call whose outcome is unknown would not be found by its reason, {reason!r}.")
     with transaction.atomic():
         share_commit()
         won = Invocation.objects.move(
@@ -446,7 +448,7 @@ def _end_call(invocation: Invocation, ending: Ending, *, actor: Principal, attem
             finished_at=now,
             lease_until=None,
             progress=None,
-            reason=ending.problem.reason if ending.problem else "",
+            reason=reason,
             ttl_seconds=ending.ttl_seconds,
             sources=[] if is_forgotten(invocation) else ending.sources,
             output_digest="" if ending.output is NOTHING or is_forgotten(invocation) else compute_digest(ending.output),
