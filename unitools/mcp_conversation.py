@@ -120,7 +120,7 @@ class McpConversation(ABC):
             return message["result"]
 
     def ping(self) -> None:
-        """Have one request answered, however: it may be refused, or not answered in time. An answer that comes later is passed over."""
+        """Have a request answered, however: it may be refused, or not answered in time. A later answer is passed over."""
         with suppress(RequestRefused, ServerEnded):
             self.request("ping", {})
 
