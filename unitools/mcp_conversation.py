@@ -11,6 +11,7 @@ import json
 import os
 import re
 from abc import ABC, abstractmethod
+from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ class McpConversation(ABC):
         self._log, self._note, self._progress = log, note, progress
         self._strays = self._told = 0
         self._noted: set[str] = set()
+        self._unanswered: set[int] = set()
         self.revision = ""  # of MCP, as the server has agreed to it
         self.offered = PROTOCOL
 
@@ -97,6 +99,7 @@ class McpConversation(ABC):
     def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """Raises :class:`RequestRefused`, :class:`ServerEnded`, :class:`ServerUnfit`."""
         asked = self._new_id()
+        self._unanswered.add(asked)
         self._send({"jsonrpc": "2.0", "id": asked, "method": method, "params": params})
         while True:
             message = self._next_message()
@@ -104,14 +107,22 @@ class McpConversation(ABC):
                 self._heed(message)
                 continue
             id = message.get("id")
-            if type(id) is not int or id != asked or ("result" in message) == ("error" in message):
+            if type(id) is not int or id not in self._unanswered or ("result" in message) == ("error" in message):
                 self._pass_over("an answer to nothing that was asked")
+                continue
+            self._unanswered.discard(id)
+            if id != asked:  # of a request that nobody waits for any more
                 continue
             if "error" in message:
                 raise read_refusal(message["error"])
             if not isinstance(message["result"], dict):
                 raise ServerUnfit(f"The result of {method} is no object.")
             return message["result"]
+
+    def ping(self) -> None:
+        """Have a request answered, however: it may be refused, or not answered in time. A later answer is passed over."""
+        with suppress(RequestRefused, ServerEnded):
+            self.request("ping", {})
 
     def list_tools(self) -> list[dict[str, Any]]:
         """The entries of all pages of the server's list, as it sent them."""

@@ -43,10 +43,12 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from pathlib import Path
 
+    from kernel.http.outbound import OutboundResponse
     from registry.dependencies.pip import ProgressHooks
 
 AT_A_TIME = 4
 FETCH_WITHIN_S = 120.0
+TRIES, PAUSE_S = 3, 0.5  # as npm has it: of some hundred files one may be unlucky
 INSTALL_WITHIN_S = 30 * 60  # of all packages together: nobody else builds on this host meanwhile
 BEAT_S = 1.0
 MAX_ALL_FILES, MAX_ALL_BYTES = 200_000, 2 * 2**30
@@ -164,13 +166,7 @@ def fetch_package(package: NpmPackage) -> bytes:
     """The bytes that the lock names. Raises :class:`CannotBuild`."""
     address, headers = _build_request(package)
     try:
-        answer = send_request(
-            address,
-            headers=headers,
-            statuses=(200, 401, 403, 404, 429),
-            most_bytes=MAX_PACKED_BYTES,
-            within_s=FETCH_WITHIN_S,
-        )
+        answer = _ask_registry(address, headers)
     except AddressRefused as error:
         raise CannotBuild(failures.registry_refused("It is at an address that the hub does not ask.")) from error
     except OutboundFailed as error:
@@ -186,6 +182,25 @@ def fetch_package(package: NpmPackage) -> bytes:
     if hashlib.sha512(answer.body).digest() != wanted:
         raise CannotBuild(failures.hash_mismatch(package.name))
     return answer.body
+
+
+def _ask_registry(address: str, headers: dict[str, str]) -> OutboundResponse:
+    """Again where nobody answered, or not as a registry does, as long as there is time."""
+    ends, tries = time.monotonic() + FETCH_WITHIN_S, TRIES
+    while True:
+        try:
+            return send_request(
+                address,
+                headers=headers,
+                statuses=(200, 401, 403, 404, 429),
+                most_bytes=MAX_PACKED_BYTES,
+                within_s=ends - time.monotonic(),
+            )
+        except OutboundFailed:
+            tries -= 1
+            if not tries or time.monotonic() + PAUSE_S >= ends:
+                raise
+        time.sleep(PAUSE_S)
 
 
 def _build_request(package: NpmPackage) -> tuple[str, dict[str, str]]:

@@ -50,6 +50,7 @@ for await (const line of readline.createInterface({ input: process.stdin })) {
   let result;
   if (method === "initialize")
     result = { protocolVersion: params.protocolVersion, capabilities: {}, serverInfo: { name: "a", version: "1" } };
+  else if (method === "ping") result = ping({ ...params, id });
   else if (method === "tools/list") result = list(params);
   else if (method === "tools/call") result = await call(params.name, params.arguments, { ...params, id });
   if (result !== undefined) send({ id, result });
@@ -101,10 +102,14 @@ TOOLS: list[dict[str, Any]] = [
 
 
 def source_of(
-    code: str = HONEST, tools: Sequence[dict[str, Any]] = TOOLS, *, lists: str = "() => ({ tools: TOOLS })"
+    code: str = HONEST,
+    tools: Sequence[dict[str, Any]] = TOOLS,
+    *,
+    lists: str = "() => ({ tools: TOOLS })",
+    pings: str = "() => ({})",
 ) -> str:
     """The module of a server: what is common to all, and ``code``."""
-    return f"const TOOLS = {json.dumps(list(tools))};\nconst list = {lists};\n{code}\n{_LOOP}"
+    return f"const TOOLS = {json.dumps(list(tools))};\nconst list = {lists};\nconst ping = {pings};\n{code}\n{_LOOP}"
 
 
 def about_of(name: str = NAME, version: str = VERSION, **more: Any) -> bytes:

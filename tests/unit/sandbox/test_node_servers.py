@@ -15,7 +15,7 @@ from sandbox.node_server import NodeServer
 from tests.support.npm_packages import NAME, START, STARTED, about_of, source_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 # It would keep a processor busy, and so would what it starts.
 BUSY = """
@@ -27,16 +27,26 @@ process.on("exit", () => helper.kill("SIGKILL"));
 
 
 @pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NodeServer]:
+def make_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], NodeServer]]:
+    """Of the source of its module."""
     place = tmp_path / "node_modules" / NAME
     place.mkdir(parents=True)
     (place / "package.json").write_bytes(about_of(bin={START["script"]: "server.mjs"}, type="module"))
-    (place / "server.mjs").write_text(BUSY + source_of())
     find = node_server.find_program
     monkeypatch.setattr(node_server, "find_program", lambda name, package: find(name, package, str(tmp_path)))
     found = NodeServer(STARTED, memory_bytes=256 << 20, has_files=False)
-    yield found
+
+    def make(source: str) -> NodeServer:
+        (place / "server.mjs").write_text(source)
+        return found
+
+    yield make
     found.drop()
+
+
+@pytest.fixture
+def server(make_server: Callable[[str], NodeServer]) -> NodeServer:
+    return make_server(BUSY + source_of())
 
 
 def stat_of(pid: int) -> list[str]:
@@ -94,3 +104,45 @@ def test_one_that_was_ended_while_it_waited_is_no_server(server: NodeServer) -> 
     os.waitid(os.P_PID, server._begun._pid, os.WEXITED | os.WNOWAIT)
 
     assert server.waited_ms() is None
+
+
+def ask_begun(server: NodeServer, tool: str) -> str:
+    assert server.waited_ms() is not None
+    find = server.find_entry({"asks": {"tool": tool, "structured": False}})
+    return str(find()["content"][0]["text"])
+
+
+@pytest.mark.req("BRING-2")
+def test_it_has_answered_one_request_before_its_call(make_server: Callable[[str], NodeServer]) -> None:
+    counts = "let pinged = 0;\nasync function call() { return text(`${pinged}`); }"
+    server = make_server(source_of(counts, pings="() => { pinged += 1; return {}; }"))
+    server.begin({})
+
+    assert ask_begun(server, "count") == "1"
+
+
+@pytest.mark.req("BRING-2")
+@pytest.mark.parametrize(
+    "pings",
+    [
+        "() => undefined",
+        "({ id }) => { send({ id, error: { code: -32601, message: 'Method not found' } }); }",
+        "({ id }) => { late = id; }",
+    ],
+    ids=["never", "refused", "with the call"],
+)
+def test_whatever_comes_of_its_ping_its_call_has_its_own_answer(
+    make_server: Callable[[str], NodeServer], monkeypatch: pytest.MonkeyPatch, pings: str
+) -> None:
+    monkeypatch.setattr(node_server, "_PING_S", 0.1)
+    calls = """
+    let late;
+    async function call() {
+      if (late !== undefined) send({ id: late, result: text("of the ping") });
+      return text("of the call");
+    }
+    """
+    server = make_server(source_of(calls, pings=pings))
+    server.begin({})
+
+    assert ask_begun(server, "say") == "of the call"

@@ -86,6 +86,17 @@ def test_answers_to_nothing_that_was_asked_are_passed_over(server: Server) -> No
 
 
 @pytest.mark.req("BRING-2")
+def test_an_answer_that_comes_too_late_is_not_that_of_the_next_request(server: Server) -> None:
+    server.talk.set_deadline(time.monotonic())
+    server.talk.ping()
+    server.talk.set_deadline(None)
+    server.says(answer(1, late=True), answer(1, twice=True), answer(2, right=True))
+
+    assert server.talk.request("a", {}) == {"right": True}
+    assert server.notes == ["The server sent an answer to nothing that was asked."]
+
+
+@pytest.mark.req("BRING-2")
 def test_nobody_knows_the_id_of_a_request_before_it_is_made(server: Server) -> None:
     """A server that prints a text of others to its output lets that text speak; it cannot answer what is asked later."""
     talk = PipeConversation(

@@ -147,6 +147,27 @@ def test_a_registry_that_is_not_to_be_had_is_said_without_its_address(settings: 
     assert address.partition("://")[2] not in message
 
 
+@pytest.mark.req("BRING-2")
+@pytest.mark.parametrize("lost", [npm.TRIES - 1, npm.TRIES])
+def test_a_file_that_does_not_come_is_asked_for_again_and_not_for_ever(
+    settings: Any, monkeypatch: pytest.MonkeyPatch, files: dict[str, bytes], lost: int
+) -> None:
+    monkeypatch.setattr(npm, "PAUSE_S", 0.0)
+    left = iter(range(lost))
+
+    def hang_up() -> None:
+        if next(left, None) is not None:
+            raise ConnectionResetError
+
+    with serve_registry(files, before=hang_up) as (settings.TOOLHUB_NPM_REGISTRY, asked):
+        if lost < npm.TRIES:
+            assert (build([line_of(SERVER)]) / "node_modules/@a/server/server.mjs").exists()
+        else:
+            assert failure_of(lambda: build([line_of(SERVER)]))[0] == "index_unreachable"
+
+    assert asked == [path_of()] * npm.TRIES
+
+
 def test_what_the_registry_does_not_have_is_said(files: dict[str, bytes]) -> None:
     del files[path_of()]
 
