@@ -18,7 +18,7 @@ from django.utils.translation import gettext, gettext_lazy
 from access.display.services import find_display, use_display
 from access.models import Budget
 from access.notifications.services import EVENTS
-from access.templatetags.budgets import dimension_word, scope_word, write_quantity
+from access.templatetags.budgets import dimension_word, scope_word, write_limit
 from kernel.components.labels import MARKS
 from kernel.components.moments import format_moment
 from kernel.ids import decode
@@ -87,4 +87,4 @@ def _write_budget(message: Delivery) -> str:
     if row is None:
         return ""
     what = f"{scope_word(row.scope)} · {dimension_word(row.dimension)}"
-    return f"{what}{MARKS['colon']}{write_quantity(row.amount, row.dimension)}"
+    return f"{what}{MARKS['colon']}{write_limit(row)}"

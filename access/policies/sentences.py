@@ -14,14 +14,15 @@ from access.policies.impact.outcomes import (
     describe_obligation,
     describe_value,
     format_money,
+    join_parts,
 )
 from kernel.components import labels
-from kernel.components.limits import limit_amount, limit_word
+from kernel.components.limits import capability_text, limit_text
 from kernel.components.manifest_words import DATA_CLASS, EFFECT, RISK_LEVEL
 from unitools.capabilities import Capabilities
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from access.policies.impact.analysis import Shift
     from kernel.components.labels import Text
@@ -47,24 +48,20 @@ def describe_rule(rule: dict[str, Any]) -> str:
         case RuleEffect.CONSENT:
             return _consent(rule["consent"], calls)
         case RuleEffect.CEILING:
-            return gettext("Limits %(calls)s: %(bounds)s.") % {"calls": calls, "bounds": _joined(_bounds(rule))}
+            return gettext("Limits %(calls)s: %(bounds)s.") % {"calls": calls, "bounds": join_parts(_bounds(rule))}
         case RuleEffect.ISOLATION:
             return gettext("Runs %(calls)s isolated: %(level)s.") % {"calls": calls, "level": describe_isolation(rule)}
         case RuleEffect.OBLIGE:
-            how = _joined(describe_obligation(each) for each in rule["obligations"])
+            how = join_parts(describe_obligation(each) for each in rule["obligations"])
             return gettext("Changes the output of %(calls)s: %(how)s.") % {"calls": calls, "how": how}
         case RuleEffect.DEGRADE:
-            how = _joined(describe_lessening(rule))
+            how = join_parts(describe_lessening(rule))
             return gettext("Gives less to %(calls)s of models: %(how)s.") % {"calls": calls, "how": how}
         case _:
             return gettext("Charges %(amount)s for %(calls)s.") % {
                 "amount": format_money(rule["amount_micros"]),
                 "calls": calls,
             }
-
-
-def _joined(parts: Iterable[str]) -> str:
-    return gettext(", ").join(parts)
 
 
 def _calls(when: dict[str, Any]) -> str:
@@ -87,9 +84,10 @@ def _consent(says: dict[str, Any], calls: str) -> str:
 
 def _bounds(rule: dict[str, Any]) -> Iterator[str]:
     if "capabilities" in rule:
-        yield from Capabilities.from_json(rule["capabilities"]).names() or [gettext("no capability")]
+        names = Capabilities.from_json(rule["capabilities"]).names()
+        yield from map(capability_text, names) if names else [gettext("no capability")]
     for name, amount in rule.get("limits", {}).items():
-        yield gettext("%(what)s at most %(amount)s") % {"what": limit_word(name), "amount": limit_amount(name, amount)}
+        yield limit_text(name, amount)
 
 
 def _conditions(name: str, atom: dict[str, Any]) -> Iterator[str]:

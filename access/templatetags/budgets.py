@@ -11,6 +11,7 @@ from django.utils.translation import gettext, gettext_lazy
 from access.budgets.forms import DIMENSION_WORDS, SCOPE_WORDS
 from access.budgets.services import in_currency
 from access.models import BudgetScope, Dimension
+from invocations.call_costs.services import find_currency
 from kernel.components import labels
 from kernel.components.numbers import format_number
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from django.utils.safestring import SafeString
 
     from access.budgets.selectors import BudgetStatus
+    from access.models import Budget
 
 register = template.Library()
 BAR_WIDTH, BAR_HEIGHT = 160, 10
@@ -54,6 +56,11 @@ def write_quantity(amount: int, dimension: str, form: str = "", *, currency: str
             return f"{format_number(found, places)} {currency}".rstrip()
         case _:
             return labels.number(amount)
+
+
+def write_limit(budget: Budget) -> str:
+    """The amount of a budget outside of its page, where nothing else says the currency."""
+    return write_quantity(budget.amount, budget.dimension, currency=find_currency(budget.tenant_id))
 
 
 @register.simple_tag(takes_context=True)

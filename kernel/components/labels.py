@@ -328,6 +328,12 @@ ORIGIN: dict[str, Text] = {
     "mcp": pgettext_lazy("way in of a call", "MCP"),
     "system": pgettext_lazy("way in of a call", "the hub itself"),
 }
+# Of what takes a capability away from a call.
+CAPABILITY_BOUND: dict[str, Text] = {
+    "grant": gettext_lazy("Grant"),
+    "policy": gettext_lazy("Policy"),
+    "installation": gettext_lazy("Installation"),
+}
 TONE_ICONS = {
     "ok": "circle-check",
     "warn": "triangle-alert",

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext, gettext_lazy
 
 from kernel.components import labels
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrPromise
 
-# Those that are counted in bytes, milliseconds and seconds end so; what ends otherwise is a number of things.
+# Those that are counted in bytes say so, those in milliseconds and seconds end so; what says none of it is a number of things.
 WORDS: dict[str, _StrPromise] = {
     "wall_ms": gettext_lazy("time"),
+    "timeout_ms": gettext_lazy("time"),
     "idle_ms": gettext_lazy("time without a sign of life"),
     "cpu_s": gettext_lazy("processor time"),
+    "cpu_ms": gettext_lazy("processor time"),
     "memory_bytes": gettext_lazy("memory"),
     "processes": gettext_lazy("processes"),
     "tmp_bytes": gettext_lazy("temporary files"),
+    "tmp": gettext_lazy("temporary files"),
+    "max_bytes_in": gettext_lazy("size of the arguments"),
+    "max_bytes_out": gettext_lazy("size of the result"),
+    "depth": gettext_lazy("depth of the arguments"),
     "result_bytes": gettext_lazy("size of the result"),
     "result_depth": gettext_lazy("depth of the result"),
     "log_bytes": gettext_lazy("output of the process that is kept"),
@@ -38,10 +44,20 @@ def limit_word(name: str) -> str:
 
 
 def limit_amount(name: str, amount: float) -> str:
-    if name.endswith("_bytes"):
+    if name == "tmp" or "bytes" in name.split("_"):
         return labels.size(int(amount))
     if name.endswith("_ms"):
         return labels.span_ms(amount)
     if name.endswith("_s"):
         return labels.span_ms(amount * 1000)
     return labels.number(amount)
+
+
+def limit_text(name: str, amount: float) -> str:
+    return gettext("%(what)s at most %(amount)s") % {"what": limit_word(name), "amount": limit_amount(name, amount)}
+
+
+def capability_text(name: str) -> str:
+    """One of the names of capabilities: of a ceiling ("tmp:33554432") in words, of anything else as it is."""
+    limit, _, amount = name.partition(":")
+    return limit_text(limit, int(amount)) if limit in WORDS and amount.isdecimal() else name

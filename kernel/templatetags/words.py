@@ -85,6 +85,14 @@ def sentence(text: str) -> str:
     return translate_sentence(str(text))
 
 
+register.filter(limits.capability_text)
+
+
+@register.filter
+def capability_bound(side: str) -> str:
+    return str(labels.CAPABILITY_BOUND.get(side, side))
+
+
 @register.filter
 def in_units(text: str, pointer: str) -> str:
     """The amount of a limit in people's units, where ``pointer`` names one; anything else as it is."""

@@ -13,6 +13,7 @@ from django.utils.translation import gettext
 from access.policies.clauses import DEFAULT_VALIDITY_S, LEVELS, MODES, SHOWN_TOOLS, RuleEffect
 from kernel.canonical import canonicalize
 from kernel.components import labels
+from kernel.components.limits import capability_text, limit_text
 from unitools.capabilities import Capabilities
 
 if TYPE_CHECKING:
@@ -150,10 +151,11 @@ def describe_value(aspect: str, value: Any) -> str:
             return _describe_consent(value)
         case RuleEffect.CEILING:
             names = value["capabilities"]
-            said = [gettext("any capability")] if names is None else names or [gettext("no capability")]
-            return ", ".join([*said, *(f"{name} {amount:,}" for name, amount in value["limits"].items())])
+            said = [gettext("any capability")] if names is None else [capability_text(each) for each in names]
+            limits = [limit_text(name, amount) for name, amount in value["limits"].items()]
+            return join_parts([*(said or [gettext("no capability")]), *limits])
         case RuleEffect.OBLIGE:
-            return ", ".join(describe_obligation(each) for each in value) or gettext("no obligation")
+            return join_parts(describe_obligation(each) for each in value) or gettext("no obligation")
         case RuleEffect.PRICE:
             return format_money(value)
         case RuleEffect.DEGRADE:
@@ -166,15 +168,19 @@ def describe_value(aspect: str, value: Any) -> str:
             return gettext("allowed") if value == "allowed" else gettext("denied")
 
 
+def join_parts(parts: Iterable[str]) -> str:
+    return gettext(", ").join(parts)
+
+
 def _describe_consent(value: Any) -> str:
     if value is None:
         return gettext("no consent")
     words = {"once": gettext("consent once"), "period": gettext("consent for a time")}
-    return f"{words.get(value['mode'], gettext('standing consent'))}, {labels.span(value['validity_s'])}"
+    return join_parts([words.get(value["mode"], gettext("standing consent")), labels.span(value["validity_s"])])
 
 
 def _describe_degradation(value: Any) -> str:
-    return ", ".join(describe_lessening(value)) or gettext("as asked for")
+    return join_parts(describe_lessening(value)) or gettext("as asked for")
 
 
 def describe_lessening(value: dict[str, Any]) -> list[str]:

@@ -29,6 +29,7 @@ from evidence.deliveries.messages import PAUSES
 from evidence.models import Fact
 from kernel.http import outbound
 from kernel.problems import Conflict, SchemaInvalid
+from tests.support.connected_models import set_script_prices
 from tests.support.http_server import Server, local_server
 
 if TYPE_CHECKING:
@@ -341,22 +342,30 @@ def test_mail_to_anybody_else_has_the_zone_of_the_hub(operator: Person, stranger
 
 
 @pytest.mark.req("CARD-6")
-def test_mail_about_a_budget_says_the_amount_as_the_person_writes_numbers(operator: Person, settings: Any) -> None:
+@pytest.mark.parametrize(
+    ("dimension", "amount", "said"),
+    [("calls", 20_000, "Calls: 20.000"), ("money", 1_500_000_000, "Money, by the prices of the policy: 1.500,00 EUR")],
+)
+def test_mail_about_a_budget_says_the_amount_as_the_person_writes_numbers(
+    operator: Person, settings: Any, dimension: str, amount: int, said: str
+) -> None:
     settings.TOOLHUB_EMAIL_URL = "smtp://mail.example.org"
     operator.user.email = "olga@example.org"
     operator.user.save(update_fields=["email"])
     set_display(time_zone="Europe/Berlin", number_style="comma", user=operator.user)
+    rates = [{"effective_from": "2026-01-01", "rate": "0.9"}]
+    set_script_prices(operator.by, currency="EUR", rates=rates, input="1", output="1")
     budget = Budget.objects.create(
-        tenant_id=operator.by.tenant_id, scope="tenant", dimension="calls", amount=20_000, window_s=86_400
+        tenant_id=operator.by.tenant_id, scope="tenant", dimension=dimension, amount=amount, window_s=86_400
     )
     number = int(timezone.now().timestamp()) // budget.window_s
-    BudgetWindow.objects.create(budget=budget, number=number, used=19_000)
+    BudgetWindow.objects.create(budget=budget, number=number, used=amount * 19 // 20)
     channels.set_notification(channel="email", target="olga@example.org", events=["budget.low"], by=operator.by)
 
     assert notify_low_budgets() == 1
     deliveries.send_due()
 
-    assert "Budget: The whole tenant · Calls: 20.000" in mail.outbox[0].body
+    assert f"Budget: The whole tenant · {said}" in mail.outbox[0].body
 
 
 def test_every_word_that_a_message_may_say_has_a_name_for_people() -> None:

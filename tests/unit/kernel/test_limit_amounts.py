@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kernel.components.limits import limit_amount, limit_word
+from kernel.components.limits import WORDS, capability_text, limit_amount, limit_word
+from unitools.capabilities.wire import CEILINGS
 
 
 @pytest.mark.parametrize(
@@ -15,6 +16,9 @@ from kernel.components.limits import limit_amount, limit_word
         ("wall_ms", 1500, "1.50 s"),
         ("wall_ms", 120_000, "2 minutes"),
         ("cpu_s", 11, "11 s"),
+        ("cpu_ms", 2000, "2 s"),
+        ("max_bytes_in", 1_048_576, "1 MiB"),
+        ("tmp", 33_554_432, "32 MiB"),
         ("processes", 1064, "1,064"),
     ],
 )
@@ -24,3 +28,22 @@ def test_an_amount_has_the_unit_that_people_use(name: str, amount: int, expected
 
 def test_a_limit_without_a_word_keeps_its_name() -> None:
     assert (limit_word("memory_bytes"), limit_word("new_things")) == ("memory", "new_things")
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("tmp:33554432", "temporary files at most 32 MiB"),
+        ("max_bytes_out:1048576", "size of the result at most 1 MiB"),
+        ("fs:read:/data", "fs:read:/data"),
+        ("proc:/usr/bin/tool", "proc:/usr/bin/tool"),
+        ("secret:*", "secret:*"),
+        ("browser", "browser"),
+    ],
+)
+def test_a_ceiling_among_capabilities_is_said_in_words_and_nothing_else_is_changed(name: str, expected: str) -> None:
+    assert capability_text(name) == expected
+
+
+def test_every_ceiling_of_capabilities_has_words() -> None:
+    assert set(CEILINGS) - set(WORDS) == set()

@@ -8,10 +8,13 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.conf import settings
+from django.utils import translation
 
 from access.models import PolicyState, PolicyVersion
 from access.policies import services
 from access.policies.forms import RULE_FORMS
+from access.policies.impact.outcomes import describe_value
 from access.policies.language import validate_policy
 from access.policies.verdict import evaluate_policies
 from kernel.ids import encode
@@ -393,3 +396,24 @@ def test_sentences_are_in_the_reader_s_words_and_nothing_typed_is_markup(operato
 
     assert "<script>alert" not in answer
     assert "&lt;script&gt;" in answer
+
+
+@pytest.mark.req("CARD-3")
+def test_what_a_rule_limits_is_said_in_units_that_people_use(operator: Person) -> None:
+    client = operator.client()
+    english = client.get("/policies").content.decode()
+    client.cookies[settings.LANGUAGE_COOKIE_NAME] = "zh-hans"
+    chinese = client.get("/policies").content.decode()
+
+    assert "temporary files at most 32 MiB, time at most 30 s, memory at most 512 MiB" in english
+    assert "临时文件不超过 32 MiB" in chinese
+    assert not {"33554432", "timeout_ms", "max_bytes_in"} & set(re.findall(r"\w+", english + chinese))
+
+
+def test_a_changed_bound_is_said_in_units_that_people_use() -> None:
+    bound = {"capabilities": ["fs:read:/data", "tmp:1048576"], "limits": {"timeout_ms": 1500}}
+
+    with translation.override("en"):
+        assert describe_value("ceiling", bound) == "fs:read:/data, temporary files at most 1 MiB, time at most 1.50 s"
+        assert describe_value("ceiling", {"capabilities": None, "limits": {}}) == "any capability"
+        assert describe_value("ceiling", {"capabilities": [], "limits": {}}) == "no capability"
