@@ -64,7 +64,7 @@ class EngineCalls:
 def find_servers() -> list[Path]:
     """Where the kernel keeps the processor's time of the server's processes that work for this one; they are on this machine."""
     with connection.cursor() as cursor:
-        cursor.execute(SERVERS, [f"toolhub % {os.getpid()}"])
+        cursor.execute(SERVERS, [f"toolhub % {os.getpid()} %"])
         return [Path(f"/proc/{pid}/schedstat") for (pid,) in cursor.fetchall()]
 
 

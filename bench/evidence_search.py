@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 TABLES = ("evidence_fact", "evidence_seal", "evidence_posting", "evidence_indexblock")
 
 
-def choose_queries(tenant: DatasetTenant, chosen: random.Random) -> dict[str, dict[str, str]]:
-    """§1.6 of the design record, and searches by qualifiers. Each time others."""
+def choose_queries(tenant: DatasetTenant, chosen: random.Random, *, days: int = DAYS) -> dict[str, dict[str, str]]:
+    """§1.6 of the design record, and searches by qualifiers. Each time others, of the last ``days``."""
 
     def one(name: str) -> str:
         return chosen.choice(tenant.samples[name])
 
-    begin = datetime.now(UTC) - timedelta(days=chosen.uniform(8, DAYS - 1))
+    begin = datetime.now(UTC) - timedelta(days=chosen.uniform(8, days - 1))
     week = f"after:{begin.isoformat()} before:{(begin + timedelta(days=7)).isoformat()}"
     other = one("tool")
     return {

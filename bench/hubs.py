@@ -71,7 +71,7 @@ def run_python(env: dict[str, str], *words: str, checkout: Path = ROOT) -> str:
     return done.stdout
 
 
-def _measured(env: dict[str, str], module: str, words: tuple[str, ...]) -> dict[str, list[float]]:
+def measure_in(env: dict[str, str], module: str, *words: str) -> dict[str, list[float]]:
     """What ``module`` prints on a migrated database: name -> milliseconds."""
     Path(env["TOOLHUB_DATA_DIR"]).mkdir(parents=True, exist_ok=True)
     run_python(env, "manage.py", "migrate", "--no-input")
@@ -81,13 +81,13 @@ def _measured(env: dict[str, str], module: str, words: tuple[str, ...]) -> dict[
 
 def measure_on_sqlite(module: str, *words: str) -> dict[str, list[float]]:
     with make_fresh_data() as env:
-        return _measured(env, module, words)
+        return measure_in(env, module, *words)
 
 
 def measure_on_postgresql(url: str, module: str, *words: str) -> dict[str, list[float]]:
     """On a fresh database of the server that ``url`` names."""
     with make_own_database(url) as env:
-        return _measured(env, module, words)
+        return measure_in(env, module, *words)
 
 
 def describe_database(url: str) -> list[tuple[str, str]]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
 _SSL, _GSS = 80877103, 80877104  # what a client may ask before it begins: whether it can be encrypted
-_NAME = b"application_name"  # which says the process (`toolhub HOST PID`)
+_NAME = b"application_name"  # which says the process (`toolhub HOST PID ROLE`)
 
 
 @dataclass(slots=True)

@@ -6,8 +6,7 @@ Everything that differs between hubs comes from environment variables named ``TO
 
 from __future__ import annotations
 
-import os
-from socket import gethostname
+import sys
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -29,6 +28,7 @@ from toolhub.fixed_settings import (  # noqa: F401  Django reads them here
 )
 from toolhub.logs import build_logging
 from toolhub.packages import find_template_folders
+from toolhub.process_names import name_process
 from toolhub.variables import *  # the table of TOOLHUB_… names
 
 if VARIABLES.mistakes:
@@ -105,7 +105,7 @@ if TOOLHUB_DATABASE_URL:
     DATABASES["default"]["OPTIONS"] |= {
         "pool": {"min_size": 1, "max_size": TOOLHUB_DATABASE_POOL, "timeout": 5},
         "connect_timeout": 5,
-        "application_name": f"toolhub {gethostname()[:40]} {os.getpid()}",  # `doctor` counts processes by it
+        "application_name": str(name_process(sys.argv)),  # by which `doctor` and `migrate` know processes
         # A network that is silently gone is noticed before a lease runs out.
         "tcp_user_timeout": 5000,
         "keepalives_idle": 5,

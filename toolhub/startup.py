@@ -21,6 +21,7 @@ from evidence.keys.check_values import ANOTHER, FOREIGN, unfit_keys
 from evidence.keys.key_file import read_key_file
 from evidence.keys.keystore import get_keystore
 from evidence.problems import KeyUnavailable
+from toolhub.database.running_processes import find_roles_to_stop, list_processes
 from toolhub.variables import VARIABLES
 
 if TYPE_CHECKING:
@@ -72,6 +73,28 @@ def check_older_database(app_configs: Any, databases: Sequence[str] | None = Non
                 step = min(missing)[1]
                 sentence = f"The database is too old: {app} lacks {step}, which is a part of {name} by now."
                 found.append(Error(sentence, hint=hint.format(app=app, name=name, step=step), id="toolhub.E002"))
+    return found
+
+
+@register(Tags.database)
+def check_running_processes(app_configs: Any, databases: Sequence[str] | None = None, **_: Any) -> list[CheckMessage]:
+    """Stops `migrate` while somebody is at work who cannot be beside what is to come. One of before says nothing of itself, and may be
+    any. On SQLite one process is the hub."""
+    del app_configs
+    hint = (
+        "Nothing was changed. Stop it (it finishes what it does) and type this again. A process of before may be any: it is of a "
+        "version that does not say what it is. One whose host is gone ends with `SELECT pg_terminate_backend({})`."
+    )
+    found: list[CheckMessage] = []
+    for alias in databases or []:
+        stopped = find_roles_to_stop(connections[alias]) if connections[alias].vendor == "postgresql" else {}
+        for each in list_processes(connections[alias]) if stopped else []:
+            who = each.name
+            migration = stopped.get(who.role) if who.role else next(iter(stopped.values()))
+            if migration:
+                which = f"{who.role or 'a process of before'} {who.pid} on {who.host}"
+                sentence = f"{which} works on this database, and cannot beside {migration}."
+                found.append(Error(sentence, hint=hint.format(each.sessions[0]), id="toolhub.E003"))
     return found
 
 

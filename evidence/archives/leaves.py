@@ -66,36 +66,29 @@ def _read_entries(tenant_id: UUID, n: int) -> list[bytes]:
 
 @lru_cache(maxsize=KEPT)
 def _read_bundle(url: str, tenant_id: UUID, n: int, age: int) -> list[bytes]:
-    """The leaves that have the hashes that the hub has of them; others are empty. ``url`` and ``age`` tell what is kept apart."""
+    """``url`` and ``age`` tell what is kept apart."""
     del url, age
-    leaves, first = _read_entries(tenant_id, n), n * TILE_WIDTH
-    seals = Seal.objects.filter(tenant_id=tenant_id, leaf_index__gte=first, leaf_index__lt=first + TILE_WIDTH)
-    places = dict(seals.values_list("fact_id", "leaf_index"))
-    # Between the ids of a bundle PostgreSQL knows which months it is about.
-    rows = Fact.objects.filter(pk__in=places, pk__range=(min(places), max(places))) if places else Fact.objects.none()
-    sealed = {(places[pk], bytes(hash)) for pk, hash in rows.values_list("pk", "leaf_hash")}
-    if len(leaves) != TILE_WIDTH or not sealed:
-        raise ArchivedFactUnavailable
-    return [leaf if (index, leaf_hash(leaf)) in sealed else b"" for index, leaf in enumerate(leaves, first)]
+    return _read_entries(tenant_id, n)
 
 
-def read_archived_leaf(tenant_id: UUID, index: int) -> bytes:
-    """What was sealed: what has another hash than the hub has of it is not had from the archive."""
+def read_archived_leaf(tenant_id: UUID, index: int, hash: bytes) -> bytes:
+    """What was sealed. ``hash``: what the hub has of it; another leaf is not had from the archive."""
     n, place = divmod(index, TILE_WIDTH)
-    leaf = _read_bundle(settings.TOOLHUB_ARCHIVE_URL, tenant_id, n, int(time.monotonic() // KEPT_S))[place]
-    if not leaf:
+    leaves = _read_bundle(settings.TOOLHUB_ARCHIVE_URL, tenant_id, n, int(time.monotonic() // KEPT_S))
+    leaf = leaves[place] if place < len(leaves) else b""
+    if not leaf or leaf_hash(leaf) != hash:
         _read_bundle.cache_clear()  # somebody may put it right
         raise ArchivedFactUnavailable
     return leaf
 
 
-def restore_leaf(leaf: bytes | memoryview, tenant_id: UUID, index: int | None) -> bytes:
-    """A leaf as it is stored, or from the archive. ``index``: which of its log it is."""
+def restore_leaf(leaf: bytes | memoryview, tenant_id: UUID, index: int | None, hash: bytes | memoryview) -> bytes:
+    """A leaf as it is stored, or from the archive. ``index``: which of its log it is; ``hash``: what the hub has of it."""
     if leaf:
         return bytes(leaf)
     if index is None:  # only what is sealed is archived
         raise ArchivedFactUnavailable
-    return read_archived_leaf(tenant_id, index)
+    return read_archived_leaf(tenant_id, index, bytes(hash))
 
 
 def load_leaf(fact: Fact) -> bytes:
@@ -110,7 +103,8 @@ def load_leaves(facts: Iterable[Fact]) -> None:
     seals = Seal.objects.filter(pk__in=lacking).order_by("leaf_index")
     found = dict(seals.values_list("pk", "leaf_index")) if lacking else {}
     for pk, index in found.items():
-        lacking[pk].leaf = read_archived_leaf(lacking[pk].tenant_id, index)
+        fact = lacking[pk]
+        fact.leaf = read_archived_leaf(fact.tenant_id, index, bytes(fact.leaf_hash))
     if len(found) < len(lacking):
         raise ArchivedFactUnavailable
 

@@ -81,7 +81,7 @@ def iter_leaves(tenant_id: UUID, start: int, stop: int) -> Iterator[tuple[int, b
     for first in range(start, stop, CHUNK):
         rows = select_leaves(tenant_id, first, min(first + CHUNK, stop))
         for index, leaf, hash in rows.values_list("seal__leaf_index", "leaf", "leaf_hash"):
-            yield index, restore_leaf(leaf, tenant_id, index), bytes(hash)
+            yield index, restore_leaf(leaf, tenant_id, index, hash), bytes(hash)
 
 
 def build_inclusion_proof(fact: Fact, *, size: int | None = None) -> str:

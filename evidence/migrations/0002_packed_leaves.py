@@ -6,6 +6,7 @@ import evidence.packed_leaves
 
 
 class Migration(migrations.Migration):
+    stopped_first = ("worker", "keeper")
 
     dependencies = [
         ('evidence', '0001_squashed'),

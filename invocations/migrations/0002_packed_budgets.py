@@ -8,6 +8,7 @@ from kernel.database.index_changes import drop_index
 
 
 class Migration(migrations.Migration):
+    stopped_first = ("worker",)
     atomic = False
 
     dependencies = [

@@ -21,6 +21,8 @@ def take_triggers_down(_apps: Any, editor: Any) -> None:
 
 
 class Migration(migrations.Migration):
+    stopped_first = ("worker", "upkeep")
+
     dependencies = [
         ("invocations", "0002_packed_budgets"),
     ]

@@ -31,6 +31,7 @@ def leave_none(_apps: Any, editor: Any) -> None:
 
 
 class Migration(migrations.Migration):
+    stopped_first = ("worker", "upkeep")
     atomic = False
 
     dependencies = [

@@ -148,7 +148,7 @@ def build_decisions_batch(row: Replay) -> ReplayBatch:
 def _with_policy(row: Replay) -> ReplayBatch:
     """All of the period at once: to decide takes microseconds."""
     assert row.policy is not None
-    rows = list_begin_facts(row).reverse().values_list("invocation_id", "tenant_id", "leaf", "seal__leaf_index")
+    rows = list_begin_facts(row).reverse().values_list("invocation_id", "tenant_id", "leaf", "leaf_hash", "seal__leaf_index")
     rows = rows[: min(row.most, SIMULATED)]
     done = simulate_calls(_begins(rows), layers_under(row.policy))
     counts = {str(change): count for change, count in done.counts.items()}
@@ -157,8 +157,8 @@ def _with_policy(row: Replay) -> ReplayBatch:
 
 
 def _begins(rows: Any) -> Iterator[tuple[UUID, UUID, Any]]:
-    for invocation_id, tenant_id, leaf, index in rows.iterator(chunk_size=5_000):
-        yield invocation_id, tenant_id, restore_leaf(leaf, tenant_id, index)
+    for invocation_id, tenant_id, leaf, hash, index in rows.iterator(chunk_size=5_000):
+        yield invocation_id, tenant_id, restore_leaf(leaf, tenant_id, index, hash)
 
 
 def build_runs_batch(row: Replay) -> ReplayBatch:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from bench.figures import ROOT
-from bench.hubs import measure_on_postgresql, measure_on_sqlite
+from bench.hubs import make_own_database, measure_in, measure_on_postgresql, measure_on_sqlite
+from bench.year import judge_ages
 
 pytestmark = pytest.mark.long
 
@@ -39,6 +41,16 @@ def test_a_module_measures_on_a_database_of_its_own(module: str, words: list[str
 @pytest.mark.parametrize(("module", "words"), [("bench.preflight", ["20"]), ("bench.redaction", [])])
 def test_a_module_measures_on_sqlite(module: str, words: list[str]) -> None:
     assert all(figures for figures in measure_on_sqlite(module, *words).values())
+
+
+def test_a_year_is_filled_and_asked() -> None:
+    with make_own_database(os.environ["TOOLHUB_TEST_DATABASE_URL"]) as env:
+        file = str(Path(env["TOOLHUB_DATA_DIR"], "asked.pickle"))
+        measure_in(env, "bench.evidence_year", "fill", "4000", "60", file)
+        found = measure_in(env, "bench.evidence_year", "ask", file, "1")
+
+    assert all(verdict == "reached" for _, _, verdict in judge_ages(4000, found, found))  # as long as itself
+    assert all(ms > 0 for each in found.values() for ms in each)
 
 
 def test_the_command_line_of_the_bench_is_there() -> None:

@@ -89,12 +89,12 @@ def past_calls(tenant_id: UUID | None, calls: int) -> Iterator[Row]:
     last = None
     while calls > 0:
         piece = rows if last is None else rows.filter(pk__lt=last)
-        columns = piece.values_list("pk", "invocation_id", "tenant_id", "leaf", "seal__leaf_index")
+        columns = piece.values_list("pk", "invocation_id", "tenant_id", "leaf", "leaf_hash", "seal__leaf_index")
         found = list(columns[: min(calls, CHUNK)])
         if not found:
             return
-        for _, invocation, tenant, leaf, index in found:
-            yield invocation, tenant, restore_leaf(leaf, tenant, index)
+        for _, invocation, tenant, leaf, hash, index in found:
+            yield invocation, tenant, restore_leaf(leaf, tenant, index, hash)
         last, calls = found[-1][0], calls - len(found)
 
 
