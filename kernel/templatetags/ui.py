@@ -82,6 +82,13 @@ def badge(status: str, label: str = "") -> SafeString:
 
 
 @register.simple_tag
+def tags(words: Iterable[object], empty: str = "") -> SafeString:
+    """Words beside each other, each in a frame of its own; ``empty`` says what it means that there are none."""
+    shown = format_html_join(" ", '<span class="tag">{}</span>', ((word,) for word in words))
+    return shown or (html('<span class="dim">{}</span>', empty) if empty else EMPTY)
+
+
+@register.simple_tag
 def risk(level: str) -> SafeString:
     """Three rising bars and a word for Low, Medium or High."""
     tone, filled, text = manifest_words.RISK[str(level).lower()]

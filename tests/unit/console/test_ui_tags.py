@@ -43,6 +43,14 @@ def test_a_state_that_is_not_known_is_shown_as_it_is_and_escaped() -> None:
     assert "&lt;b&gt;" in ui.badge("<b>")
 
 
+def test_tags_are_escaped_and_say_what_it_means_that_there_are_none() -> None:
+    source = "{% tags words 'none <yet>' %}"
+
+    assert render(source, words=["name", "<b>"]) == '<span class="tag">name</span> <span class="tag">&lt;b&gt;</span>'
+    assert render(source, words=[]) == '<span class="dim">none &lt;yet&gt;</span>'
+    assert render("{% tags words %}", words=[]) == ""
+
+
 def test_every_state_is_translated_to_chinese() -> None:
     english = {state: str(text) for state, (_tone, _icon, text) in labels.STATUS.items()}
 
