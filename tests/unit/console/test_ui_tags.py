@@ -44,10 +44,13 @@ def test_a_state_that_is_not_known_is_shown_as_it_is_and_escaped() -> None:
 
 
 def test_tags_are_escaped_and_say_what_it_means_that_there_are_none() -> None:
-    source = "{% tags words 'none <yet>' %}"
+    source = "{% tags words empty %}"
 
-    assert render(source, words=["name", "<b>"]) == '<span class="tag">name</span> <span class="tag">&lt;b&gt;</span>'
-    assert render(source, words=[]) == '<span class="dim">none &lt;yet&gt;</span>'
+    assert (
+        render(source, words=["name", "<b>"], empty="none <yet>")
+        == '<span class="tag">name</span> <span class="tag">&lt;b&gt;</span>'
+    )
+    assert render(source, words=[], empty="none <yet>") == '<span class="dim">none &lt;yet&gt;</span>'
     assert render("{% tags words %}", words=[]) == ""
 
 
