@@ -13,6 +13,7 @@ class InvocationsConfig(AppConfig):
         import invocations.call_costs.services  # noqa: PLC0415  hears of ends
         import invocations.callbacks.services  # noqa: PLC0415  hears of ends
         import invocations.chains.orchestration  # noqa: PLC0415  hears of ends
+        import invocations.dispatch.problems  # noqa: PLC0415  a stored reason is read by any process
         import invocations.evidence_pairs.open_calls  # noqa: PLC0415  answers the verifier
         import invocations.model_calls.served.shapes  # noqa: PLC0415  says how problems read there
         import invocations.model_meters.alarms  # noqa: PLC0415  says what else is to be looked into

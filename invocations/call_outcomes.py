@@ -9,8 +9,9 @@ from __future__ import annotations
 from django.db.models import Q, TextChoices
 from django.utils.translation import gettext_lazy
 
+from invocations.end.problems import DOMAIN_PROBLEMS
 from invocations.models import FINAL, State
-from invocations.problems import DOMAIN_PROBLEMS, OutcomeUnknown
+from invocations.problems import OutcomeUnknown
 from invocations.sandbox.problems import ServiceAnswerLost
 from invocations.unfinished_calls.models import build_unfinished_filter
 

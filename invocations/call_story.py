@@ -16,7 +16,7 @@ from invocations.approvals.asked_consents import can_ask_consent
 from invocations.call_costs.models import CallCost
 from invocations.call_outcomes import CallOutcome, classify_call
 from invocations.run_profiles.services import find_profile_document
-from kernel.components.labels import number
+from kernel.components.quantities import number
 from kernel.problems import find_problem_class
 
 if TYPE_CHECKING:

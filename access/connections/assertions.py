@@ -16,8 +16,8 @@ from django.db import IntegrityError, transaction
 from access.budgets.rate_limits import client_network
 from access.connections import token_texts
 from access.connections.connection_rules import find_bounds
+from access.connections.connection_tokens import add_tokens
 from access.connections.services import (
-    add_tokens,
     check_is_known,
     check_may_connect,
     forget_old_tokens,

@@ -1,8 +1,4 @@
-"""Connections: how one is opened, what its program is given for it, and how it ends.
-
-An authorization code and each refresh token are good for once. Whoever shows one again shows that somebody else has it, too: the
-connection ends. Only a program that asks twice at the same time is told no and keeps what it has.
-"""
+"""Connections: how one is opened, and how it ends."""
 
 from __future__ import annotations
 
@@ -14,7 +10,7 @@ from django.db.models import Q
 
 from access.budgets.rate_limits import client_network
 from access.connections.connection_rules import find_bounds
-from access.connections.rights import CONNECT, is_in_force
+from access.connections.rights import CONNECT
 from access.models import Agent, Connection, ConnectionToken, EnteredClient
 from access.notifications.services import list_channels, notify_channels
 from access.object_permissions.rules import allowed_on
@@ -22,7 +18,6 @@ from access.roles import AGENT_SCOPES
 from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.leaves.connections import (
-    DetectedReuse,
     EndedConnection,
     MetClient,
     OpenedConnection,
@@ -42,7 +37,6 @@ if TYPE_CHECKING:
     from access.models import TrustedIssuer
     from access.oauth.clients import Client
 
-RETRY_WINDOW = timedelta(seconds=10)  # within it, a program that asks again is one that did not wait
 USED_EVERY = timedelta(minutes=1)
 REVOKED, BY_CLIENT, REUSE, LEFT, REMOVED, UNVOUCHED = "revoked", "client", "reuse", "left", "removed", "unvouched"
 DECLINED, ASKED = "declined", "asked"
@@ -240,7 +234,7 @@ def has_request_channel(by: Principal) -> bool:
 # Ending.
 
 
-def _end(connection: Connection, *, why: str, by: Principal) -> None:
+def write_connection_end(connection: Connection, *, why: str, by: Principal) -> None:
     """In the transaction of the caller, which has locked the row."""
     if connection.ended_at is not None:
         return
@@ -256,7 +250,7 @@ def _end(connection: Connection, *, why: str, by: Principal) -> None:
     )
 
 
-def _locked(**which: Any) -> Connection:
+def lock_connection(**which: Any) -> Connection:
     return Connection.objects.select_for_update(of=("self",)).select_related("agent__tenant", "member").get(**which)
 
 
@@ -274,14 +268,14 @@ def manages_agent(agent: Agent, *, by: Principal) -> bool:
 @transaction.atomic
 def end_connection(*, connection_id: UUID, by: Principal) -> Connection:
     """The program's next request is refused, and streams that it follows end with their next look."""
-    connection = _locked(pk=connection_id, tenant_id=by.tenant_id)
+    connection = lock_connection(pk=connection_id, tenant_id=by.tenant_id)
     if not may_end(connection, by=by):
         raise Forbidden(
             "Who opened a connection ends it, or who manages its agent.",
             remedy="Ask an operator.",
             details={"missing": "agents.manage"},
         )
-    _end(connection, why=REVOKED, by=by)
+    write_connection_end(connection, why=REVOKED, by=by)
     return connection
 
 
@@ -304,137 +298,8 @@ def _end_all(why: str, *, by: Principal, **which: Any) -> int:
     rows = Connection.objects.select_for_update(of=("self",)).select_related("agent")
     found = list(rows.filter(ended_at=None, **which).order_by("pk"))
     for connection in found:
-        _end(connection, why=why, by=by)
+        write_connection_end(connection, why=why, by=by)
     return len(found)
-
-
-def _hub(connection: Connection) -> Principal:
-    return Principal.system("authorization", tenant_id=connection.tenant_id)
-
-
-def _end_reused(connection: Connection, what: str) -> None:
-    if connection.ended_at is None:
-        evidence.record(
-            kind=Kind.CONNECTION_REUSE_DETECTED,
-            subject=connection.wire_id,
-            actor=_hub(connection),
-            data=DetectedReuse(agent=connection.agent.wire_id, what=what),
-        )
-        _end(connection, why=REUSE, by=_hub(connection))
-
-
-def _is_client_retry(at: datetime | None, network: str, address: str) -> bool:
-    """Whether what comes a second time comes so soon, and from the same place, that its program did not wait."""
-    return at is not None and database_time() - at < RETRY_WINDOW and network == client_network(address)
-
-
-# Tokens.
-
-
-def add_tokens(connection: Connection, *, access: str, refresh: str | None, expires_in: int) -> int:
-    """By their digests; how many seconds the access token lasts, which is no longer than its tenant lets it."""
-    now, bounds = database_time(), find_bounds(connection.tenant_id)
-    end = bounds.find_end(connection)
-    lasts = min(now + timedelta(seconds=expires_in), now + bounds.token, end)
-    rows = [
-        ConnectionToken(connection=connection, kind=ConnectionToken.TokenKind.ACCESS, digest=access, expires_at=lasts)
-    ]
-    if refresh is not None:
-        idle = min(now + bounds.idle, end)
-        rows.append(
-            ConnectionToken(
-                connection=connection, kind=ConnectionToken.TokenKind.REFRESH, digest=refresh, expires_at=idle
-            )
-        )
-    ConnectionToken.objects.bulk_create(rows)
-    return max(1, int((lasts - now).total_seconds()))
-
-
-@transaction.atomic
-def redeem_code(
-    *, code_digest: str, access: str, refresh: str, expires_in: int, client_id: str, address: str
-) -> tuple[Connection, int] | None:
-    """The first tokens of a connection, by their digests, and how many seconds they last; None when the code is worth nothing.
-
-    What is shown again ends the connection, so the answer is given and not raised: the end must be written.
-    """
-    try:
-        connection = _locked(code_digest=code_digest, client_id=client_id)
-    except Connection.DoesNotExist:
-        return None
-    if connection.redeemed_at is not None:
-        if not _is_client_retry(connection.redeemed_at, connection.redeemed_from, address):
-            _end_reused(connection, "code")
-        return None
-    now = database_time()
-    if not is_in_force(connection, now=now) or find_bounds(connection.tenant_id).find_end(connection) <= now:
-        return None
-    connection.redeemed_at, connection.redeemed_from = database_time(), client_network(address)
-    connection.save(update_fields=["redeemed_at", "redeemed_from"])
-    kept = refresh if connection.refreshable else None
-    return connection, add_tokens(connection, access=access, refresh=kept, expires_in=expires_in)
-
-
-@transaction.atomic
-def note_code_shown_again(*, code_digest: str, address: str) -> None:
-    """Of a code that is not known, or not any more: whoever shows one that was used ends what it opened."""
-    try:
-        connection = _locked(code_digest=code_digest, redeemed_at__isnull=False)
-    except Connection.DoesNotExist:
-        return
-    if not _is_client_retry(connection.redeemed_at, connection.redeemed_from, address):
-        _end_reused(connection, "code")
-
-
-def find_resource_of_code(code_digest: str) -> str:
-    """What the tokens for this code are for; empty where there is no such code."""
-    return Connection.objects.filter(code_digest=code_digest).values_list("resource", flat=True).first() or ""
-
-
-def find_refresh_token(digest: str, *, client_id: str) -> ConnectionToken | None:
-    """The row of a refresh token that this program was given, used or not."""
-    return (
-        ConnectionToken.objects.select_related("connection__agent__tenant", "connection__member")
-        .filter(digest=digest, kind=ConnectionToken.TokenKind.REFRESH, connection__client_id=client_id)
-        .first()
-    )
-
-
-@transaction.atomic
-def rotate_tokens(
-    *, token_id: UUID, access: str, refresh: str, expires_in: int, address: str
-) -> tuple[Connection, int] | None:
-    """Newer tokens for a refresh token; None when it is worth nothing. All that ask at once are asked one after the other."""
-    connection_ids = ConnectionToken.objects.filter(pk=token_id).values_list("connection_id", flat=True)
-    connection_id = connection_ids.first()
-    if connection_id is None:
-        return None
-    connection = _locked(pk=connection_id)
-    token = connection.tokens.filter(pk=token_id).first()
-    now = database_time()
-    if token is None or token.expires_at <= now or not is_in_force(connection, now=now):
-        return None
-    bounds = find_bounds(connection.tenant_id)
-    # The tenant may say less by now than when the token was given.
-    if min(bounds.find_end(connection), token.created_at + bounds.idle) <= now:
-        return None
-    if token.used_at is not None:
-        if not _is_client_retry(token.used_at, token.used_from, address):
-            _end_reused(connection, "refresh_token")
-        return None
-    token.used_at, token.used_from = now, client_network(address)
-    token.save(update_fields=["used_at", "used_from"])
-    connection.tokens.filter(kind=ConnectionToken.TokenKind.ACCESS).delete()
-    return connection, add_tokens(connection, access=access, refresh=refresh, expires_in=expires_in)
-
-
-@transaction.atomic
-def give_back_token(*, digest: str, client_id: str) -> None:
-    """The program gives a token back (RFC 7009), and with it all that the person let it do. Nothing is said of what is not its own."""
-    token = ConnectionToken.objects.filter(digest=digest, connection__client_id=client_id).first()
-    if token is not None:
-        connection = _locked(pk=token.connection_id)
-        _end(connection, why=BY_CLIENT, by=_hub(connection))
 
 
 def note_connection_use(connection: Connection, *, address: str, now: datetime) -> None:
@@ -443,28 +308,3 @@ def note_connection_use(connection: Connection, *, address: str, now: datetime) 
     if connection.last_used_at is None or connection.last_used_at <= now - USED_EVERY:
         stale = Q(last_used_at=None) | Q(last_used_at__lte=now - USED_EVERY)
         Connection.objects.filter(stale, pk=connection.pk).update(last_used_at=now, last_used_from=network)
-
-
-__all__ = [
-    "add_tokens",
-    "check_is_known",
-    "end_connection",
-    "end_connections_of",
-    "end_connections_with",
-    "end_vouched_connections",
-    "find_held_scopes",
-    "find_refresh_token",
-    "find_resource_of_code",
-    "forget_old_tokens",
-    "give_back_token",
-    "has_request_channel",
-    "manages_agent",
-    "may_end",
-    "note_client",
-    "note_code_shown_again",
-    "note_connection_use",
-    "open_connection",
-    "redeem_code",
-    "refuse_connection",
-    "rotate_tokens",
-]

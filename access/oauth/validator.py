@@ -19,7 +19,7 @@ from oauth2_provider.models import get_grant_model
 from oauth2_provider.oauth2_validators import OAuth2Validator
 from oauthlib.oauth2.rfc6749 import errors
 
-from access.connections import services, token_texts
+from access.connections import connection_tokens, token_texts
 from access.connections.resources import find_resource
 from access.oauth.redirect_uris import RedirectRefused, check_redirect_uri
 from access.roles import AGENT_SCOPES
@@ -106,7 +106,7 @@ class HubValidator(OAuth2Validator):  # type: ignore[misc]
         digest = token_texts.compute_token_digest(code)
         found = Grant.objects.select_related("user").filter(code=digest, application=client).first()
         if found is None:
-            services.note_code_shown_again(code_digest=digest, address=address_of(request))
+            connection_tokens.note_code_shown_again(code_digest=digest, address=address_of(request))
             return False
         if found.is_expired():
             return False
@@ -135,7 +135,7 @@ class HubValidator(OAuth2Validator):  # type: ignore[misc]
         if not token_texts.is_well_formed(refresh_token, token_texts.REFRESH):
             return False
         digest = token_texts.compute_token_digest(refresh_token)
-        found = services.find_refresh_token(digest, client_id=client.client_id)
+        found = connection_tokens.find_refresh_token(digest, client_id=client.client_id)
         if found is None:
             return False
         request.hub_token, request.user = found, found.connection.member
@@ -159,9 +159,11 @@ class HubValidator(OAuth2Validator):  # type: ignore[misc]
             "address": address_of(request),
         }
         if request.grant_type == "authorization_code":
-            given = services.redeem_code(code_digest=request.hub_grant.code, client_id=request.client.client_id, **what)
+            given = connection_tokens.redeem_code(
+                code_digest=request.hub_grant.code, client_id=request.client.client_id, **what
+            )
         else:
-            given = services.rotate_tokens(token_id=request.hub_token.pk, **what)
+            given = connection_tokens.rotate_tokens(token_id=request.hub_token.pk, **what)
         if given is None:
             raise errors.InvalidGrantError(request=request)
         connection, token["expires_in"] = given
@@ -173,7 +175,7 @@ class HubValidator(OAuth2Validator):  # type: ignore[misc]
         """The one that the connection is for; who names none means it."""
         asked = [value for name, value in request.decoded_body or [] if name == "resource" and value]
         granted = (
-            services.find_resource_of_code(request.hub_grant.code)
+            connection_tokens.find_resource_of_code(request.hub_grant.code)
             if request.grant_type == "authorization_code"
             else request.hub_token.connection.resource
         )
@@ -183,4 +185,6 @@ class HubValidator(OAuth2Validator):  # type: ignore[misc]
             )
 
     def revoke_token(self, token: str, token_type_hint: str, request: Any, *_: Any, **__: Any) -> None:
-        services.give_back_token(digest=token_texts.compute_token_digest(token), client_id=request.client.client_id)
+        connection_tokens.give_back_token(
+            digest=token_texts.compute_token_digest(token), client_id=request.client.client_id
+        )

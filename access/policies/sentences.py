@@ -16,7 +16,7 @@ from access.policies.impact.outcomes import (
     format_money,
     join_parts,
 )
-from kernel.components import labels
+from kernel.components import labels, quantities
 from kernel.components.limits import capability_text, limit_text
 from kernel.components.manifest_words import DATA_CLASS, EFFECT, RISK_LEVEL
 from unitools.capabilities import Capabilities
@@ -72,7 +72,7 @@ def _calls(when: dict[str, Any]) -> str:
 
 
 def _consent(says: dict[str, Any], calls: str) -> str:
-    said = {"calls": calls, "span": labels.span(says.get("validity_s", DEFAULT_VALIDITY_S))}
+    said = {"calls": calls, "span": quantities.span(says.get("validity_s", DEFAULT_VALIDITY_S))}
     match says["mode"]:
         case "once":
             return gettext("Asks a person to agree to %(calls)s, each time; an answer is valid for %(span)s.") % said

@@ -12,7 +12,7 @@ from access.budgets.forms import DIMENSION_WORDS, SCOPE_WORDS
 from access.budgets.services import in_currency
 from access.models import BudgetScope, Dimension
 from invocations.call_costs.services import find_currency
-from kernel.components import labels
+from kernel.components import quantities
 from kernel.components.numbers import format_number
 
 if TYPE_CHECKING:
@@ -47,15 +47,15 @@ def write_quantity(amount: int, dimension: str, form: str = "", *, currency: str
     """An amount in the unit that people read. ``about``: no more of it than a forecast knows."""
     match dimension:
         case Dimension.BYTES_IN | Dimension.BYTES_OUT:
-            return labels.size(amount)
+            return quantities.size(amount)
         case Dimension.CPU_MS:
-            return labels.dur(amount)
+            return quantities.dur(amount)
         case Dimension.MONEY:
             found = in_currency(amount)
             places = 2 if form == "about" else max(2, -int(found.as_tuple().exponent))
             return f"{format_number(found, places)} {currency}".rstrip()
         case _:
-            return labels.number(amount)
+            return quantities.number(amount)
 
 
 def write_limit(budget: Budget) -> str:

@@ -15,9 +15,9 @@ from access.connections.rights import find_ended_connections
 from access.models import Agent
 from invocations.artifacts import services as artifacts
 from invocations.artifacts.links import check_link
+from invocations.artifacts.problems import ArtifactLinkInvalid
 from invocations.kept_callers import build_used_connection
 from invocations.models import Invocation
-from invocations.problems import ArtifactLinkInvalid
 from kernel.database.tenancy import act_for
 from kernel.http.api_requests import get_caller
 from kernel.http.base_serializers import LinkSerializer

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from django.conf import settings
 from django.utils.crypto import constant_time_compare, salted_hmac
 
-from invocations.problems import ArtifactLinkExpired, ArtifactLinkInvalid
+from invocations.artifacts.problems import ArtifactLinkExpired, ArtifactLinkInvalid
 from kernel.database.connections import database_time
 from kernel.ids import decode, encode
 

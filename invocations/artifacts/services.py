@@ -26,7 +26,7 @@ from evidence.leaves.files import FileContent, ReadArtifact
 from evidence.problems import KeyUnavailable
 from invocations.account_calls import build_shown_filter
 from invocations.artifacts.models import Artifact, ArtifactContent
-from invocations.problems import ArtifactsFull, NoSuchArtifact
+from invocations.artifacts.problems import ArtifactsFull, NoSuchArtifact
 from invocations.value_keys import find_values_key
 from kernel.canonical import compute_digest
 

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET
 
 from invocations.call_costs.cost_sums import find_budget_level, load_spending
 from invocations.call_costs.services import find_currency
-from kernel.components.labels import money
+from kernel.components.quantities import money
 from kernel.database.connections import database_time
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.problems import SchemaInvalid

@@ -20,15 +20,15 @@ from access.server_accounts.problems import AccountRequired
 from invocations import services
 from invocations.answer.envelope import build_answer_envelope
 from invocations.calls import CallRefused, CallRequest
-from invocations.models import Origin, State
-from invocations.problems import (
+from invocations.dispatch.problems import (
     ArgumentsTruncated,
     ArgumentsUnusable,
-    CallCancelled,
     CallIdTwice,
     ResponseAmbiguous,
     ResponseNotKnown,
 )
+from invocations.models import Origin, State
+from invocations.problems import CallCancelled
 from invocations.proposals.proposal_links import complete_link
 from invocations.request_tallies import count_rejected
 from kernel.http.envelopes import ResponseEnvelope

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from invocations import problems
 from invocations.artifacts.description import describe_artifact
+from invocations.artifacts.problems import ArtifactsTooLarge
 from invocations.decide.input_validation import collect_findings
 from invocations.end.end_record import NOTHING, Ending, split_plan
 from invocations.end.output_repair import repair_output
+from invocations.end.problems import DOMAIN_PROBLEMS
 from invocations.end.service_outcomes import build_service_ending, is_service_result, is_unsent
 from invocations.metrics.call_metrics import count_validation
 from invocations.models import State
@@ -41,7 +43,7 @@ def _resource(outcome: RunOutcome, what: str) -> Problem:
 
 
 def _domain(outcome: RunOutcome) -> Problem:
-    cls = problems.DOMAIN_PROBLEMS.get(outcome.error_code)
+    cls = DOMAIN_PROBLEMS.get(outcome.error_code)
     if cls is None:  # SPEC-6: no codes of their own
         return problems.ToolFailed(
             "The tool answered with an error code that is not in the catalogue.",
@@ -68,9 +70,7 @@ def classify_outcome(outcome: RunOutcome) -> tuple[State, Problem]:
         case RunStatus.LOG_FLOOD:
             return State.FAILED, _resource(outcome, "it wrote more output than it may")
         case RunStatus.RESULT_TOO_LARGE if outcome.error_code == ARTIFACTS:
-            return State.FAILED, problems.ArtifactsTooLarge(
-                outcome.error_message, details={"limit": "limits.artifacts"}
-            )
+            return State.FAILED, ArtifactsTooLarge(outcome.error_message, details={"limit": "limits.artifacts"})
         case RunStatus.RESULT_TOO_LARGE:
             return State.FAILED, _resource(outcome, "its result was larger than it may be")
         case RunStatus.BAD_RESULT if outcome.error_code == SCHEMA:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from invocations.end.egress_report import find_exchange
 from invocations.end.end_record import Ending
+from invocations.end.problems import ToolSaysUpstreamError
 from invocations.models import State
-from invocations.problems import RunCancelled, ToolDrifted, ToolSaysUpstreamError
+from invocations.problems import RunCancelled, ToolDrifted
 from invocations.sandbox.base import RunStatus
 from invocations.sandbox.egress.denial_reasons import DenialReason
 from invocations.sandbox.problems import (

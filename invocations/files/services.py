@@ -27,8 +27,8 @@ from evidence.kinds import Kind
 from evidence.leaves.calls import FileChanges, WrittenFiles
 from evidence.leaves.files import FileContent, FileUpload
 from evidence.problems import KeyUnavailable
+from invocations.files.problems import FilesFull, FilesTooLarge, NoSuchFile
 from invocations.models import StoredFile
-from invocations.problems import FilesFull, FilesTooLarge, NoSuchFile
 from invocations.sandbox.base import TenantFile
 from invocations.tool_files.models import ToolFiles
 from kernel.canonical import compute_digest

@@ -22,9 +22,10 @@ from evidence.kinds import Kind
 from evidence.leaves.base import ListDigest
 from evidence.leaves.files import FileContent, ReadArtifact
 from invocations.artifacts.description import IMAGES, TEXTUAL, detect_media_type
+from invocations.artifacts.problems import NoSuchArtifact
 from invocations.artifacts.services import decrypt_content, find_artifacts
+from invocations.files.problems import NoSuchFile
 from invocations.files.services import find_file, open_file
-from invocations.problems import NoSuchArtifact, NoSuchFile
 from kernel.canonical import compute_digest
 from kernel.ids import decode
 from kernel.problems import Problem, SchemaInvalid, TooLarge

@@ -10,8 +10,9 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import Q
 
+from invocations.end.problems import ToolSaysInvalidArgument, ToolSaysUpstreamError
 from invocations.models import Invocation
-from invocations.problems import OutputInvalid, ToolDrifted, ToolSaysInvalidArgument, ToolSaysUpstreamError
+from invocations.problems import OutputInvalid, ToolDrifted
 from invocations.sandbox.egress.remote_way import CALL
 from invocations.sandbox.problems import ServiceAnswerUnusable
 from kernel.database.connections import database_time

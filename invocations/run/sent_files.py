@@ -17,8 +17,10 @@ from evidence.kinds import Kind
 from evidence.leaves.files import FileContent, ReadArtifact
 from invocations.artifacts.description import detect_media_type
 from invocations.artifacts.models import Artifact
+from invocations.artifacts.problems import NoSuchArtifact
 from invocations.artifacts.services import decrypt_content, find_artifacts
 from invocations.end.end_record import build_caller_principal
+from invocations.files.problems import NoSuchFile
 from invocations.files.services import find_file, open_file
 from invocations.kept_callers import build_used_connection
 from invocations.model_calls.held_files import (
@@ -28,7 +30,6 @@ from invocations.model_calls.held_files import (
     find_held_artifact,
     find_held_file,
 )
-from invocations.problems import NoSuchArtifact, NoSuchFile
 from invocations.sandbox.base import SentFile
 from kernel.ids import decode
 from kernel.problems import SchemaInvalid, TooLarge

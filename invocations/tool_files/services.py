@@ -29,17 +29,12 @@ from evidence.kinds import Kind
 from evidence.leaves.calls import KeptToolFiles
 from evidence.leaves.files import FileContent
 from evidence.problems import KeyUnavailable
+from invocations.files.problems import FilesFull, NoSuchFile
 from invocations.files.services import LEAST_BYTES, MIB, sum_file_bytes, sum_tool_file_bytes
 from invocations.models import StoredFile
-from invocations.problems import (
-    FilesFull,
-    NoSuchFile,
-    ToolFilesChanged,
-    ToolFilesNeedPerson,
-    ToolFilesRefused,
-)
 from invocations.sandbox.base import TenantFile
 from invocations.tool_files.models import ToolFiles
+from invocations.tool_files.problems import ToolFilesChanged, ToolFilesNeedPerson, ToolFilesRefused
 from invocations.value_keys import find_values_key
 from kernel.ids import encode
 

@@ -1,19 +1,14 @@
-"""Labels: the words, tones and formats in which people read states, amounts and times."""
+"""Labels: the words, tones and icons by which people know states and kinds of facts."""
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
+from django.utils.translation import gettext_lazy, pgettext_lazy
 
-from kernel.components.numbers import format_number
 from kernel.problems import find_problem_class
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from django.utils.functional import _StrPromise
 
     Text = str | _StrPromise
@@ -348,134 +343,3 @@ def read_outcome(state: str, reason: str) -> str:
     """The word for a call in this state: what a tool refuses lawfully has not failed."""
     refused = state == "failed" and reason and find_problem_class(reason).refusal_of_tool
     return "tool_refused" if refused else state
-
-
-def number(value: float | None) -> str:
-    """Grouped by thousands."""
-    return NO_VALUE if value is None else format_number(value)
-
-
-def money(micros: int | None, currency: str) -> str:
-    """Millionths of a currency as people read an amount: small ones with more places, for a call may cost less than a cent."""
-    if micros is None:
-        return NO_VALUE
-    places = 2 if not micros or abs(micros) >= 1_000_000 else 4 if abs(micros) >= 1000 else 6
-    return f"{format_number(Decimal(micros) / 1_000_000, places)} {currency}"
-
-
-def size(count: int | None) -> str:
-    """Bytes, in units of 1,024."""
-    if count is None:
-        return NO_VALUE
-    amount, units = float(count), ["B", "KiB", "MiB", "GiB"]
-    while round(amount, 1) >= 1024 and len(units) > 1:  # as it is written
-        amount /= 1024
-        units.pop(0)
-    return f"{format_number(amount, 0 if amount.is_integer() else 1)} {units[0]}"
-
-
-def dur(ms: float | None) -> str:
-    """A duration given in milliseconds."""
-    if ms is None:
-        return NO_VALUE
-    if round(ms) < 1000:
-        return f"{ms:.0f} ms"
-    seconds = ms / 1000
-    if seconds < 59.995:  # from there on it would be written 60.00 s
-        return f"{format_number(seconds, 2)} s"
-    seconds = round(seconds, 1)
-    if seconds < 3600:
-        tenths = round(seconds % 60, 1)
-        rest = format_number(tenths, 0 if tenths.is_integer() else 1)
-        return _("%(m)d m %(s)s s") % {"m": seconds // 60, "s": rest}
-    if seconds < 172_800:
-        return _("%(h)d h %(m)d m") % {"h": seconds // 3600, "m": seconds % 3600 // 60}
-    days = round(seconds / 86_400)
-    return ngettext("%(d)d day", "%(d)d days", days) % {"d": days}
-
-
-def span(seconds: int) -> str:
-    """A length of time that a person chose: a day, 90 minutes."""
-    unit = next((unit for unit in (86_400, 3600, 60) if seconds and seconds % unit == 0), 1)
-    n = int(seconds // unit)
-    match unit:
-        case 86_400:
-            return ngettext("%(d)d day", "%(d)d days", n) % {"d": n}
-        case 3600:
-            return ngettext("%(n)d hour", "%(n)d hours", n) % {"n": n}
-        case 60:
-            return ngettext("%(n)d minute", "%(n)d minutes", n) % {"n": n}
-        case _:
-            return dur(seconds * 1000)
-
-
-def per(seconds: int) -> str:
-    """Of a limit: how often it begins anew."""
-    words = {60: _("a minute"), 3600: _("an hour"), 86_400: _("a day"), 604_800: _("a week")}
-    return words.get(seconds) or _("per %(span)s") % {"span": span(seconds)}
-
-
-def seconds(amount: float) -> str:
-    """A limit given in seconds, whatever their number: 0.5 s, 30 s."""
-    return f"{format_number(int(amount) if float(amount).is_integer() else amount)} s"
-
-
-def span_ms(ms: float) -> str:
-    """A limit of time: 30 s, not 30.00 s."""
-    if ms >= 60_000 and ms % 60_000 == 0:
-        return span(int(ms // 1000))
-    return f"{format_number(int(ms // 1000))} s" if 1000 <= ms < 60_000 and ms % 1000 == 0 else dur(ms)
-
-
-def format_zone(local: datetime) -> str:
-    """``UTC+8``, as the top bar shows it."""
-    offset = local.utcoffset()
-    minutes = int(offset.total_seconds() // 60) if offset else 0
-    hours, rest = divmod(abs(minutes), 60)
-    return "UTC" if not minutes else f"UTC{'+' if minutes > 0 else '−'}{hours}{f':{rest:02d}' if rest else ''}"
-
-
-def _choose_unit(seconds: float) -> tuple[str, int]:
-    unit = next((unit for unit, span in (("s", 60), ("m", 3600), ("h", 86_400)) if seconds < span), "d")
-    return unit, int(seconds // {"s": 1, "m": 60, "h": 3600, "d": 86_400}[unit])
-
-
-def format_wait(since: datetime, now: datetime) -> str:
-    """How long something waits that came at a moment."""
-    unit, n = _choose_unit(max((now - since).total_seconds(), 0))
-    match unit:
-        case "s":
-            said = ngettext("waiting for %(n)d s", "waiting for %(n)d s", n)
-        case "m":
-            said = ngettext("waiting for %(n)d min", "waiting for %(n)d min", n)
-        case "h":
-            said = ngettext("waiting for %(n)d h", "waiting for %(n)d h", n)
-        case _:
-            said = ngettext("waiting for %(n)d day", "waiting for %(n)d days", n)
-    return said % {"n": n}
-
-
-def format_relative_time(value: datetime, now: datetime) -> str:
-    """How long before or after ``now`` the moment is."""
-    seconds = (now - value).total_seconds()
-    if abs(seconds) < 5:
-        return _("just now")
-    unit, n = _choose_unit(abs(seconds))
-    match unit, seconds > 0:
-        case "s", True:
-            said = ngettext("%(n)d s ago", "%(n)d s ago", n)
-        case "m", True:
-            said = ngettext("%(n)d min ago", "%(n)d min ago", n)
-        case "h", True:
-            said = ngettext("%(n)d h ago", "%(n)d h ago", n)
-        case _, True:
-            said = ngettext("%(n)d day ago", "%(n)d days ago", n)
-        case "s", _:
-            said = ngettext("in %(n)d s", "in %(n)d s", n)
-        case "m", _:
-            said = ngettext("in %(n)d min", "in %(n)d min", n)
-        case "h", _:
-            said = ngettext("in %(n)d h", "in %(n)d h", n)
-        case _:
-            said = ngettext("in %(n)d day", "in %(n)d days", n)
-    return said % {"n": n}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.utils.translation import gettext, gettext_lazy
 
-from kernel.components import labels
+from kernel.components import quantities
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrPromise
@@ -45,12 +45,12 @@ def limit_word(name: str) -> str:
 
 def limit_amount(name: str, amount: float) -> str:
     if name == "tmp" or "bytes" in name.split("_"):
-        return labels.size(int(amount))
+        return quantities.size(int(amount))
     if name.endswith("_ms"):
-        return labels.span_ms(amount)
+        return quantities.span_ms(amount)
     if name.endswith("_s"):
-        return labels.span_ms(amount * 1000)
-    return labels.number(amount)
+        return quantities.span_ms(amount * 1000)
+    return quantities.number(amount)
 
 
 def limit_text(name: str, amount: float) -> str:

@@ -14,8 +14,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from kernel.components.diffs import draw_invisible
-from kernel.components.labels import NO_VALUE, number
+from kernel.components.labels import NO_VALUE
 from kernel.components.limits import limit_amount
+from kernel.components.quantities import number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

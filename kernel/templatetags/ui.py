@@ -20,9 +20,9 @@ from django.utils.html import conditional_escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from kernel.components import labels, limits, manifest_words, visualizations
+from kernel.components import labels, limits, manifest_words, quantities, visualizations
 from kernel.components.diffs import draw_invisible
-from kernel.components.moments import write_moment
+from kernel.components.moments import format_relative_time, format_wait, format_zone, write_moment
 from kernel.components.timelines import group_by_day
 
 if TYPE_CHECKING:
@@ -79,6 +79,13 @@ def badge(status: str, label: str = "") -> SafeString:
     """The state ``status``; ``label`` replaces its word. A word that is not known here is shown as it is."""
     tone, name, text = labels.STATUS.get(status, ("quiet", "circle-dot", status))
     return html('<span class="badge" data-tone="{}">{}{}</span>', tone, icon(name), label or text)
+
+
+@register.simple_tag
+def tags(words: Iterable[object], empty: str = "") -> SafeString:
+    """Words beside each other, each in a frame of its own; ``empty`` says what it means that there are none."""
+    shown = format_html_join(" ", '<span class="tag">{}</span>', ((word,) for word in words))
+    return shown or (html('<span class="dim">{}</span>', empty) if empty else EMPTY)
 
 
 @register.simple_tag
@@ -162,13 +169,13 @@ def digest(value: str | bytes | memoryview, length: int = 8) -> SafeString:
 # ---- quantities -----------------------------------------------------------------------------------------------------
 
 
-register.simple_tag(labels.number)
-register.simple_tag(labels.money)
-register.simple_tag(labels.size)
-register.simple_tag(labels.dur)
-register.simple_tag(labels.span)
-register.simple_tag(labels.per)
-register.simple_tag(labels.seconds)
+register.simple_tag(quantities.number)
+register.simple_tag(quantities.money)
+register.simple_tag(quantities.size)
+register.simple_tag(quantities.dur)
+register.simple_tag(quantities.span)
+register.simple_tag(quantities.per)
+register.simple_tag(quantities.seconds)
 register.simple_tag(limits.limit_amount, name="limit")
 
 
@@ -181,20 +188,20 @@ def moment(value: datetime | None, form: str = "relative") -> SafeString:
     written = timezone.localtime(value).isoformat(timespec="milliseconds")
     date, clock = written[:10], written[11:23]
     now = timezone.now()
-    relative = date if abs(now - value) > FAR_AWAY else labels.format_relative_time(value, now)
+    relative = date if abs(now - value) > FAR_AWAY else format_relative_time(value, now)
     return _write_time(value, {"exact": f"{date} {clock}", "clock": clock}.get(form, relative))
 
 
 @register.simple_tag
 def waited(since: datetime) -> SafeString:
     """How long something has waited, with the exact time in the title."""
-    return _write_time(since, labels.format_wait(since, timezone.now()))
+    return _write_time(since, format_wait(since, timezone.now()))
 
 
 def _write_time(value: datetime, text: str) -> SafeString:
     local = timezone.localtime(value)
     written = local.isoformat(timespec="milliseconds")
-    title = f"{written[:10]} {written[11:23]} {labels.format_zone(local)}"
+    title = f"{written[:10]} {written[11:23]} {format_zone(local)}"
     return html('<time class="num" datetime="{}" title="{}">{}</time>', written, title, text)
 
 
@@ -204,7 +211,7 @@ register.filter("in_address", write_moment)
 @register.simple_tag
 def zone(value: datetime) -> str:
     """The offset of a time from UTC, for a column of exact times: said once, not with each."""
-    return labels.format_zone(timezone.localtime(value))
+    return format_zone(timezone.localtime(value))
 
 
 # ---- trees and charts -----------------------------------------------------------------------------------------------

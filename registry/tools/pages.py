@@ -13,8 +13,8 @@ from access.models import Grant
 from access.object_permissions.rules import allowed_on, object_permission_holders
 from evidence.search.related_facts import facts_about
 from invocations.call_links import link_calls, link_slower_calls
+from invocations.service_levels.call_uses import load_tool_uses
 from invocations.service_levels.tool_report import load_tool_report
-from invocations.service_levels.tool_uses import load_tool_uses
 from kernel.components.forms import add_problem
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.http.pagination import fetch_page
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 @require_GET
 @needs("tools.view")
 def tools(request: ConsoleRequest) -> HttpResponse:
-    """Context: page (Page of Tool with .current), shown (list of {tool, use: its ToolUse, None where it was not called}),
+    """Context: page (Page of Tool with .current), shown (list of {tool, use: its CallUse, None where it was not called}),
     sees_calls, filters, states, safety_classes, side_effects, capabilities, may_submit.
     """
     filters = {name: request.GET.get(name, "") for name in discovery_selectors.FILTERS}

@@ -10,11 +10,11 @@ from django.test import Client
 
 from access.consents import services as consents
 from evidence.models import Fact
-from invocations.problems import ToolFilesChanged, ToolFilesRefused
 from invocations.run import server_probe
 from invocations.sandbox.base import RunOutcome, RunStatus, TenantFile
 from invocations.tool_files import services as tool_files
 from invocations.tool_files.models import ToolFiles
+from invocations.tool_files.problems import ToolFilesChanged, ToolFilesRefused
 from registry.dependencies.builder import Builder
 from registry.models import Decision, ToolVersion
 from registry.reviews import services as reviews

@@ -13,11 +13,11 @@ from django.test.utils import CaptureQueriesContext
 from access import services as access
 from access.problems import RateLimited
 from invocations import services
+from invocations.artifacts.problems import NoSuchArtifact
 from invocations.calls import CallRequest
 from invocations.chains.models import Chain, ChainStep, StepRole
 from invocations.kept_callers import build_kept_caller, describe_credential
 from invocations.models import Invocation
-from invocations.problems import NoSuchArtifact
 from invocations.run import sent_files
 from kernel.http.envelopes import RequestEnvelope
 from kernel.ids import new_id

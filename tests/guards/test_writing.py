@@ -119,7 +119,7 @@ WRITTEN_WITHOUT_A_FACT_OF_THEIR_OWN = {
     "access/notifications/services.py:notify_channels": "a message; what it tells of has its fact",
     "access/authentication/bearer.py:note_use": "when a key was last used; what it was used for has its facts",
     "access/connections/services.py:_replace_code": "of a connection that is open already, whose fact was recorded then",
-    "access/connections/services.py:add_tokens": "of a connection, whose fact says what they are good for",
+    "access/connections/connection_tokens.py:add_tokens": "of a connection, whose fact says what they are good for",
     "access/connections/services.py:forget_old_tokens": "they are good for nothing by then",
     "access/members/held_permissions.py:read_held_permissions": "it reads",
     "access/connections/assertions.py:_find_same": "the same",

@@ -23,9 +23,9 @@ from evidence.integrity.verifier import begin_passes
 from evidence.models import Anchor, Verification
 from evidence.witnesses import anchors
 from invocations.artifacts import links
+from invocations.artifacts.problems import ArtifactLinkExpired
 from invocations.metrics import hub_gauges
 from invocations.models import Invocation, SandboxHost, State
-from invocations.problems import ArtifactLinkExpired
 from invocations.queue.claims import claim_call
 from invocations.sandbox_hosts import reports
 from kernel import names

@@ -18,17 +18,18 @@ from invocations.call_hours.counts import load_call_counts, measure_latency
 from invocations.call_hours.rollup import HOUR, floor_to_hour
 from invocations.call_links import link_calls, link_slower_calls
 from invocations.call_outcomes import TONES, CallOutcome
+from invocations.service_levels.call_uses import build_call_use
 from kernel.components.moments import head_times, write_moment
 from kernel.components.stacked_chart import ChartColumn, Series, StackedChart, lay_out_chart, write_figures
 from kernel.problems import find_problem_class
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from datetime import tzinfo
 
     from django.utils.functional import _StrPromise
 
     from invocations.call_hours.counts import CallCounts
+    from invocations.service_levels.call_uses import CallUse
     from kernel.principal import Principal
 
 BUSIEST, MOST_REASONS = 5, 8
@@ -76,17 +77,6 @@ PERIODS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Busy:
-    """A tool or an agent, with its calls by outcome."""
-
-    name: str
-    calls: int
-    url: str
-    faults: int
-    faults_url: str
-
-
 def build_call_figures(by: Principal, period: Period, now: datetime) -> dict[str, Any]:
     """Context: chart, calendar (a sentence that says which days they are; empty: the last hours), total,
     figures ({label, n, url, tone} of each outcome), p50_ms, p50_url (of the calls that took longer), p95_ms, p95_url,
@@ -108,8 +98,8 @@ def build_call_figures(by: Principal, period: Period, now: datetime) -> dict[str
         "p50_url": link_slower_calls(since, latency.p50_ms),
         "p95_ms": latency.p95_ms,
         "p95_url": link_slower_calls(since, latency.p95_ms),
-        "busiest_tools": _list_busiest(counts.tools, lambda name, **more: link_calls(since, tool=name, **more)),
-        "busiest_agents": _list_busiest(agents, lambda name, **more: link_calls(since, agent=name, **more)),
+        "busiest_tools": _list_busiest(counts.tools, since, "tool"),
+        "busiest_agents": _list_busiest(agents, since, "agent"),
         "reasons": [
             {"problem": find_problem_class(reason), "times": times, "url": link_calls(since, reason=reason)}
             for reason, times in counts.reasons.most_common(MOST_REASONS)
@@ -118,13 +108,9 @@ def build_call_figures(by: Principal, period: Period, now: datetime) -> dict[str
     }
 
 
-def _list_busiest(found: dict[str, Counter[CallOutcome]], link: Callable[..., str]) -> list[Busy]:
+def _list_busiest(found: dict[str, Counter[CallOutcome]], since: datetime, filter_name: str) -> list[CallUse]:
     rows = sorted(found.items(), key=lambda each: (-each[1].total(), each[0]))[:BUSIEST]
-    failed = CallOutcome.FAILED
-    return [
-        Busy(name, counted.total(), link(name), counted[failed], link(name, outcome=str(failed)))
-        for name, counted in rows
-    ]
+    return [build_call_use(name, counted, since, **{filter_name: name}) for name, counted in rows]
 
 
 def describe_days(since: datetime) -> str:

@@ -12,7 +12,7 @@ from django.utils.translation import gettext
 
 from access.policies.clauses import DEFAULT_VALIDITY_S, LEVELS, MODES, SHOWN_TOOLS, RuleEffect
 from kernel.canonical import canonicalize
-from kernel.components import labels
+from kernel.components import quantities
 from kernel.components.limits import capability_text, limit_text
 from unitools.capabilities import Capabilities
 
@@ -176,7 +176,7 @@ def _describe_consent(value: Any) -> str:
     if value is None:
         return gettext("no consent")
     words = {"once": gettext("consent once"), "period": gettext("consent for a time")}
-    return join_parts([words.get(value["mode"], gettext("standing consent")), labels.span(value["validity_s"])])
+    return join_parts([words.get(value["mode"], gettext("standing consent")), quantities.span(value["validity_s"])])
 
 
 def _describe_degradation(value: Any) -> str:

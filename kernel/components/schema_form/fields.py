@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.utils.translation import gettext, ngettext
 
-from kernel.components.labels import number
+from kernel.components.quantities import number
 from kernel.components.schema_form.shapes import ControlKind, ControlShape, find_entry, find_item, write_json
 from kernel.components.sentences import translate_sentence
 from kernel.http.parsers import read_json

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 from django.utils import translation
 
-from kernel.components import labels
+from kernel.components import quantities
 from kernel.components.numbers import NARROW_SPACE, NumberStyle, format_number, use_number_style
 
 
@@ -44,17 +44,17 @@ def test_a_person_has_amounts_written_as_they_have_chosen(
     style: NumberStyle, money: str, number: str, size: str, duration: str
 ) -> None:
     with use_number_style(style):
-        assert labels.money(1_234_500_000, "EUR") == money
-        assert labels.number(-1_234_567) == number
-        assert labels.size(1536) == size
-        assert labels.dur(2250) == duration
+        assert quantities.money(1_234_500_000, "EUR") == money
+        assert quantities.number(-1_234_567) == number
+        assert quantities.size(1536) == size
+        assert quantities.dur(2250) == duration
 
-    assert labels.number(1234) == "1,234"
+    assert quantities.number(1234) == "1,234"
 
 
 def test_limits_are_written_without_empty_decimals() -> None:
     with use_number_style(NumberStyle.COMMA):
-        assert [labels.seconds(0.5), labels.seconds(30.0), labels.span_ms(30_000), labels.span_ms(2500)] == [
+        assert [quantities.seconds(0.5), quantities.seconds(30.0), quantities.span_ms(30_000), quantities.span_ms(2500)] == [
             "0,5 s", "30 s", "30 s", "2,50 s",
         ]  # fmt: skip
 
@@ -74,7 +74,7 @@ def test_limits_are_written_without_empty_decimals() -> None:
     ],
 )
 def test_amounts_are_rounded_and_not_cut_off(micros: int, written: str) -> None:
-    assert labels.money(micros, "EUR") == f"{written} EUR"
+    assert quantities.money(micros, "EUR") == f"{written} EUR"
 
 
 @pytest.mark.parametrize(
@@ -92,14 +92,18 @@ def test_amounts_are_rounded_and_not_cut_off(micros: int, written: str) -> None:
     ],
 )
 def test_durations_are_rounded_and_not_cut_off(ms: float, written: str) -> None:
-    assert labels.dur(ms) == written
+    assert quantities.dur(ms) == written
 
 
 def test_sizes_are_rounded_to_the_unit_that_they_are_written_in() -> None:
-    written = [labels.size(count) for count in (1023, 2007, 1024**2 - 1, 1024**4)]
+    written = [quantities.size(count) for count in (1023, 2007, 1024**2 - 1, 1024**4)]
 
     assert written == ["1,023 B", "2.0 KiB", "1.0 MiB", "1,024 GiB"]
 
 
 def test_a_limit_of_whole_seconds_has_no_decimals_whatever_kind_of_number_it_is() -> None:
-    assert [labels.span_ms(30_000.0), labels.span_ms(90_000.0), labels.seconds(30.0)] == ["30 s", "1 m 30 s", "30 s"]
+    assert [quantities.span_ms(30_000.0), quantities.span_ms(90_000.0), quantities.seconds(30.0)] == [
+        "30 s",
+        "1 m 30 s",
+        "30 s",
+    ]

@@ -14,7 +14,8 @@ from django.utils import timezone as django_timezone
 from django.utils import translation
 
 from evidence.kinds import Kind
-from kernel.components import labels
+from kernel.components import labels, quantities
+from kernel.components.moments import format_relative_time
 from kernel.components.visualizations import MAX_NODES, bars, json_tree, spark
 from kernel.templatetags import ui, words
 
@@ -41,6 +42,17 @@ def test_every_state_has_an_icon_a_word_and_a_tone(state: str) -> None:
 
 def test_a_state_that_is_not_known_is_shown_as_it_is_and_escaped() -> None:
     assert "&lt;b&gt;" in ui.badge("<b>")
+
+
+def test_tags_are_escaped_and_say_what_it_means_that_there_are_none() -> None:
+    source = "{% tags words empty %}"
+
+    assert (
+        render(source, words=["name", "<b>"], empty="none <yet>")
+        == '<span class="tag">name</span> <span class="tag">&lt;b&gt;</span>'
+    )
+    assert render(source, words=[], empty="none <yet>") == '<span class="dim">none &lt;yet&gt;</span>'
+    assert render("{% tags words %}", words=[]) == ""
 
 
 def test_every_state_is_translated_to_chinese() -> None:
@@ -85,9 +97,9 @@ def test_words_of_manifests_are_said_in_chinese_and_others_as_they_are() -> None
     ],
 )
 def test_a_limit_says_how_often_it_begins_anew(seconds: int, english: str, chinese: str) -> None:
-    assert labels.per(seconds) == english
+    assert quantities.per(seconds) == english
     with translation.override("zh-hans"):
-        assert labels.per(seconds) == chinese
+        assert quantities.per(seconds) == chinese
 
 
 @pytest.mark.parametrize(
@@ -103,14 +115,14 @@ def test_a_limit_says_how_often_it_begins_anew(seconds: int, english: str, chine
     ],
 )
 def test_a_duration_is_written_in_the_unit_that_fits(ms: float | None, text: str) -> None:
-    assert labels.dur(ms) == text
+    assert quantities.dur(ms) == text
 
 
 @pytest.mark.parametrize(
     ("count", "text"), [(None, "—"), (0, "0 B"), (1023, "1,023 B"), (262_144, "256 KiB"), (1_572_864, "1.5 MiB")]
 )
 def test_sizes_use_units_of_1024(count: int | None, text: str) -> None:
-    assert labels.size(count) == text
+    assert quantities.size(count) == text
 
 
 @pytest.mark.parametrize(
@@ -127,7 +139,7 @@ def test_sizes_use_units_of_1024(count: int | None, text: str) -> None:
     ],
 )
 def test_relative_times_look_back_and_ahead(delta: timedelta, text: str) -> None:
-    assert labels.format_relative_time(NOW + delta, NOW) == text
+    assert format_relative_time(NOW + delta, NOW) == text
 
 
 def test_evidence_times_are_absolute_and_to_the_millisecond() -> None:
@@ -239,7 +251,7 @@ def test_copying_a_document_copies_readable_json() -> None:
     ("seconds", "text"), [(86_400, "1 day"), (5400, "90 minutes"), (7200, "2 hours"), (45, "45.00 s"), (0, "0 ms")]
 )
 def test_a_chosen_length_of_time_is_named_as_it_was_chosen(seconds: int, text: str) -> None:
-    assert labels.span(seconds) == text
+    assert quantities.span(seconds) == text
 
 
 TABLE = """

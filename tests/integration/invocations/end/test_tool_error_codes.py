@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from invocations.problems import DOMAIN_PROBLEMS
+from invocations.end.problems import DOMAIN_PROBLEMS
 from invocations.sandbox.base import RunOutcome, RunStatus
 from kernel.problems import PlatformCode
 from tests.support.calls import assert_problem, row_of

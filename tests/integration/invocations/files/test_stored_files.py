@@ -13,8 +13,8 @@ from evidence import services as evidence
 from evidence.models import Fact, Snapshot
 from evidence.problems import KeyUnavailable
 from invocations.files import services as files_services
+from invocations.files.problems import FilesFull, FilesTooLarge
 from invocations.models import StoredFile
-from invocations.problems import FilesFull, FilesTooLarge
 from invocations.sandbox.base import RunOutcome, RunStatus, TenantFile
 from kernel.problems import Conflict
 from tests.support.calls import ScriptedSandbox, row_of

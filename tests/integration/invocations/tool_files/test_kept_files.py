@@ -13,13 +13,14 @@ from access.consents import services as consents
 from evidence.models import Fact
 from evidence.problems import KeyUnavailable
 from invocations.decide.profiles import KEPT_FILES, give_kept_files
+from invocations.files.problems import FilesFull
 from invocations.files.services import LEAST_BYTES, sum_tool_file_bytes
 from invocations.models import Invocation
-from invocations.problems import FilesFull, ToolFilesChanged, ToolFilesRefused
 from invocations.run import cancellation
 from invocations.sandbox.base import Profile, RunOutcome, RunStatus, TenantFile
 from invocations.tool_files import services as tool_files
 from invocations.tool_files.models import ToolFiles
+from invocations.tool_files.problems import ToolFilesChanged, ToolFilesRefused
 from kernel.ids import encode
 from kernel.problems import Retryable
 from registry.versions.compiler import compiled_version

@@ -1,4 +1,4 @@
-"""Tool uses: does the catalogue say how often tools are called and fail, and lead to those calls?"""
+"""Call uses: does the catalogue say how often tools are called and fail, and lead to those calls?"""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from access.roles import Role
 from invocations.models import State
-from invocations.service_levels.tool_uses import load_tool_uses
+from invocations.service_levels.call_uses import load_tool_uses
 from tests.conftest import make_person
 from tests.support.made_calls import ECHO, make_calls
 
