@@ -34,6 +34,7 @@ from evidence.months.partitions import (
 )
 from invocations.models import Invocation, State
 from invocations.service_levels.report import build_service_level_report
+from invocations.unfinished_calls.triggers import CALLS
 from kernel.ids import lowest_id, new_id
 from tests.postgresql.test_hub_role import login
 from tests.postgresql.test_pairs import begun, call_of, witness
@@ -360,6 +361,21 @@ def test_a_table_is_divided_when_who_reads_it_has_ended(bounded: bool, monkeypat
     assert faults() == []
 
 
+def test_no_call_is_looked_through_while_all_facts_are_locked() -> None:
+    write_facts(new_id(), 3)
+    with connection.cursor() as cursor:
+        _undivide(cursor)
+
+    with CaptureQueriesContext(connection) as said:
+        post_migration.after_migration(using="default")
+
+    statements = [each["sql"] for each in said]
+    locked = next(at for at, sql in enumerate(statements) if "IN ACCESS EXCLUSIVE MODE" in sql)
+    assert [sql for sql in statements[:locked] if f"FROM {CALLS}" in sql]
+    assert not [sql for sql in statements[locked:] if f"FROM {CALLS}" in sql]
+    assert faults() == []
+
+
 def bounds() -> list[str]:
     with connection.cursor() as cursor:
         cursor.execute("SELECT conname FROM pg_constraint WHERE conname = %s", [partitions.BOUND])
@@ -398,7 +414,7 @@ def test_a_table_that_could_not_be_divided_takes_facts_of_all_times(
 
 
 def test_a_migration_that_gets_no_turn_says_what_to_do(undivided: None) -> None:
-    with reading(), pytest.raises(CommandError, match="in one long transaction.*Run it again when that has ended"):
+    with reading(), pytest.raises(CommandError, match=r"in one long transaction.*Run it again when that has ended"):
         call_command("migrate", verbosity=0)
 
     assert bounds() == []

@@ -51,7 +51,11 @@ def _put_up(connection: BaseDatabaseWrapper) -> None:
     install_search_triggers(connection)
     if not keep_unfinished_calls(connection):
         mend_rows(connection, find_lost_rows(connection))
-    # Rights come last: no table can be reached before its policy stands.
+    _open_tables(connection)
+
+
+def _open_tables(connection: BaseDatabaseWrapper) -> None:
+    """Rights come last: no table can be reached before its policy stands."""
     if connection.vendor == "postgresql" and install_policies(connection):
         grant_rights(connection)
 
@@ -78,6 +82,9 @@ def _divide_facts(connection: BaseDatabaseWrapper) -> None:
 
 
 def _divide(connection: BaseDatabaseWrapper, bound: UUID) -> None:
+    """What the facts lost is put up again, and no more: what all else lacks takes time, and nobody reads or writes a fact meanwhile."""
     divide_facts(connection, bound)
-    _put_up(connection)
+    keep_evidence(connection)
+    install_pair_triggers(connection)
+    _open_tables(connection)
     add_months(connection)
