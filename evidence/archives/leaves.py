@@ -19,7 +19,7 @@ from evidence.kinds import Kind
 from evidence.leaves.hub import ArchivedLog
 from evidence.log.origins import log_name
 from evidence.models import Fact, Seal, read_leaf
-from evidence.problems import ArchivedFactUnavailable
+from evidence.problems import ArchivedFactLost, ArchivedFactUnavailable
 from evidence.verify.merkle import TILE_WIDTH, leaf_hash
 from evidence.verify.problems import MalformedEvidence
 from evidence.verify.tiles import ENTRIES, TilePath, unpack_entries
@@ -66,7 +66,9 @@ def _read_entries(tenant_id: UUID, n: int) -> list[bytes]:
 
 @lru_cache(maxsize=KEPT)
 def _read_bundle(url: str, tenant_id: UUID, n: int, age: int) -> list[bytes]:
-    """The leaves that have the hashes that the hub has of them; others are empty. ``url`` and ``age`` tell what is kept apart."""
+    """The leaves that have the hashes that the hub has of them; others are empty. ``url`` and ``age`` tell what is kept apart. Raises
+    :class:`ArchivedFactUnavailable`, and :class:`ArchivedFactLost` where there is no such bundle.
+    """
     del url, age
     leaves, first = _read_entries(tenant_id, n), n * TILE_WIDTH
     seals = Seal.objects.filter(tenant_id=tenant_id, leaf_index__gte=first, leaf_index__lt=first + TILE_WIDTH)
@@ -75,7 +77,7 @@ def _read_bundle(url: str, tenant_id: UUID, n: int, age: int) -> list[bytes]:
     rows = Fact.objects.filter(pk__in=places, pk__range=(min(places), max(places))) if places else Fact.objects.none()
     sealed = {(places[pk], bytes(hash)) for pk, hash in rows.values_list("pk", "leaf_hash")}
     if len(leaves) != TILE_WIDTH or not sealed:
-        raise ArchivedFactUnavailable
+        raise ArchivedFactLost
     return [leaf if (index, leaf_hash(leaf)) in sealed else b"" for index, leaf in enumerate(leaves, first)]
 
 
@@ -85,7 +87,7 @@ def read_archived_leaf(tenant_id: UUID, index: int) -> bytes:
     leaf = _read_bundle(settings.TOOLHUB_ARCHIVE_URL, tenant_id, n, int(time.monotonic() // KEPT_S))[place]
     if not leaf:
         _read_bundle.cache_clear()  # somebody may put it right
-        raise ArchivedFactUnavailable
+        raise ArchivedFactLost
     return leaf
 
 
@@ -94,7 +96,7 @@ def restore_leaf(leaf: bytes | memoryview, tenant_id: UUID, index: int | None) -
     if leaf:
         return bytes(leaf)
     if index is None:  # only what is sealed is archived
-        raise ArchivedFactUnavailable
+        raise ArchivedFactLost
     return read_archived_leaf(tenant_id, index)
 
 
@@ -112,7 +114,7 @@ def load_leaves(facts: Iterable[Fact]) -> None:
     for pk, index in found.items():
         lacking[pk].leaf = read_archived_leaf(lacking[pk].tenant_id, index)
     if len(found) < len(lacking):
-        raise ArchivedFactUnavailable
+        raise ArchivedFactLost
 
 
 def count_archived_leaves(tenant_id: UUID) -> int:

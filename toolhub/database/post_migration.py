@@ -82,7 +82,7 @@ def _divide_facts(connection: BaseDatabaseWrapper) -> None:
 
 
 def _divide(connection: BaseDatabaseWrapper, bound: UUID) -> None:
-    """What the facts lost is put up again, and no more: what all else lacks takes time, and nobody reads or writes a fact meanwhile."""
+    """What the facts lost is put up again, and no more: nobody reads or writes a fact meanwhile."""
     divide_facts(connection, bound)
     keep_evidence(connection)
     install_pair_triggers(connection)
