@@ -117,6 +117,19 @@ def load_leaves(facts: Iterable[Fact]) -> None:
         raise ArchivedFactLost
 
 
+def load_leaves_at_hand(facts: Iterable[Fact]) -> None:
+    """As :func:`load_leaves`, for who shows columns too: a fact whose leaf cannot be had says why not (``leaf_problem``)."""
+    rows = list(facts)
+    try:
+        load_leaves(rows)
+    except ArchivedFactUnavailable:
+        for fact in rows:
+            try:
+                load_leaves([fact])
+            except ArchivedFactUnavailable as problem:
+                fact.leaf_problem = problem
+
+
 def count_archived_leaves(tenant_id: UUID) -> int:
     """How many of a log may be in the archive alone: full bundles of what the hub's own log says was archived. Acts hub-wide."""
     told = Fact.objects.filter(
