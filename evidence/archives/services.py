@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from uuid import UUID
 
+    from django.db.models import QuerySet
+
     from evidence.archives.object_stores import ObjectStore
     from evidence.verify import notes
 
@@ -122,10 +124,18 @@ def find_archived_head(log: Log, store: ObjectStore) -> ArchivedHead | None:
 
 def _size_seen() -> int:
     """How much of the global log somebody outside has seen whom the settings name; 0 when any of them refuses what there is now."""
-    anchors = list(Anchor.objects.filter(name__in=[each.name for each in load_anchor_targets()]))
-    if any(each.refused_at for each in anchors):
+    if list_refusing_anchors():
         return 0
-    return max((each.size for each in anchors), default=0)
+    return max(_select_anchors().values_list("size", flat=True), default=0)
+
+
+def list_refusing_anchors() -> list[str]:
+    """Who outside has seen another history than the hub has, of those whom the settings name."""
+    return list(_select_anchors().exclude(refused_at=None).order_by("name").values_list("name", flat=True))
+
+
+def _select_anchors() -> QuerySet[Anchor]:
+    return Anchor.objects.filter(name__in=[each.name for each in load_anchor_targets()])
 
 
 def check_bundle(log: Log, store: ObjectStore, n: int, checkpoint: Checkpoint) -> list[bytes]:

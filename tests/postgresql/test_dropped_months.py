@@ -229,6 +229,16 @@ def test_nothing_leaves_while_one_refuses_though_another_agrees(store: FolderSto
     )
 
     assert list(drops.drop_archived_months(store)) == []
+    said = io.StringIO()
+    call_command("archive", "--drop", stdout=said)
+    assert said.getvalue().startswith(
+        "Nothing to drop while anybody outside has seen another history than the hub has: git. "
+    )
+
+
+def test_a_drop_of_one_log_is_refused() -> None:
+    with pytest.raises(CommandError, match="Leave out --log"):
+        call_command("archive", "--drop", "--log", "hub")
 
 
 def test_nobody_has_seen_it_whom_the_settings_do_not_name_any_more(store: FolderStore, settings: Any) -> None:
