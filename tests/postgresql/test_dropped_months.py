@@ -262,6 +262,24 @@ def test_nothing_leaves_that_lies_in_the_archive_otherwise(store: FolderStore, t
     assert stored() == before
 
 
+def test_a_leaf_that_somebody_has_changed_in_its_row_keeps_the_month(store: FolderStore) -> None:
+    """Its hash beside it is still the one that was sealed."""
+    archive(store)
+    changed = Fact.objects.get(seal__tenant_id=TENANT, seal__leaf_index=300)
+    leaf = bytes(changed.leaf).replace(b"snapshot.read", b"Snapshot.read")
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE evidence_fact DISABLE TRIGGER toolhub_no_update")
+        cursor.execute("UPDATE evidence_fact SET leaf = %s WHERE id = %s", [leaf, changed.pk])
+        cursor.execute("ALTER TABLE evidence_fact ENABLE ALWAYS TRIGGER toolhub_no_update")
+    before = stored()
+
+    with pytest.raises(CommandError, match=f"Leaf 300 of .* was changed in {FIRST}"):
+        call_command("archive", "--drop")
+
+    assert stored() == before
+    assert FindingCode.FACT_HASH in {each.code for each in verify_whole(Log.objects.get(pk=TENANT))}
+
+
 def test_a_fact_that_comes_late_into_a_dropped_month_keeps_its_leaf(
     store: FolderStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
