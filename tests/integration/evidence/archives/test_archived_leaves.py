@@ -237,12 +237,15 @@ def test_the_verifier_stands_before_what_does_not_answer_and_tells_what_else_it_
 def test_the_command_verifies_what_it_can_and_every_log(
     log: Log, bundle: Path, tmp_path: Path, stranger: Person
 ) -> None:
-    write_facts(stranger.by.tenant_id, 3)
+    another = look_into_calls(stranger.by.tenant_id, 256)
+    archive_log(another, FolderStore(tmp_path / "kept"))
     seal_everything()
+    empty(another, 2)
+    origins = ", ".join(each.origin for each in Log.objects.order_by("pk") if each.pk in (log.pk, another.pk))
     (tmp_path / "kept").rename(tmp_path / "away")
     said = io.StringIO()
 
-    with pytest.raises(CommandError, match=f"Not all of {log.origin} could be verified"):
+    with pytest.raises(CommandError, match=f"Not all of {origins} could be verified"):
         call_command("verify_log", stdout=said)
     lines = said.getvalue().splitlines()
     assert len(lines) == Log.objects.count()
