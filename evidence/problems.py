@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from kernel.problems import PlatformCode, Problem, Retryable
 
@@ -125,7 +125,8 @@ class ArchivedFactUnavailable(Problem):
     """This fact is in the archive, which does not answer."""
 
     reason, code, status = "EVIDENCE.ARCHIVE_UNAVAILABLE", PlatformCode.UPSTREAM_ERROR, 503
-    retryable, retry_after_s = Retryable.YES, 30
+    retryable = Retryable.YES
+    retry_after_s: ClassVar[int | None] = 30
     cause = "What old facts say is kept in the archive only, and that cannot be read now."
     cure = "Ask again in a minute. Operators: have the process reach TOOLHUB_ARCHIVE_URL."
 

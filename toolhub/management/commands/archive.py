@@ -37,8 +37,7 @@ def _open() -> ObjectStore:
 class Command(BaseCommand):
     help = (
         "Copy every log to TOOLHUB_ARCHIVE_URL as far as it is sealed, read it back from there and verify it. What is there already "
-        "stays, and so does all that the hub has: what it need not have any more --drop takes from it. Exit status: 0 all logs are "
-        "there, 1 one is not."
+        "stays; nothing is taken from the hub without --drop. Exit status: 0 all logs are there, 1 one is not."
     )
 
     def add_arguments(self, parser: Any) -> None:
