@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from kernel.problems import PlatformCode, Problem, Retryable
 
@@ -125,11 +125,21 @@ class ArchivedFactUnavailable(Problem):
     """This fact is in the archive, which does not answer."""
 
     reason, code, status = "EVIDENCE.ARCHIVE_UNAVAILABLE", PlatformCode.UPSTREAM_ERROR, 503
-    retryable, retry_after_s = Retryable.YES, 30
-    cause = "What old facts say is kept in the archive only, and that cannot be read now or lacks what it had."
+    retryable = Retryable.YES
+    retry_after_s: ClassVar[int | None] = 30
+    cause = "What old facts say is kept in the archive only, and that cannot be read now."
+    cure = "Ask again in a minute. Operators: have the process reach TOOLHUB_ARCHIVE_URL."
+
+
+class ArchivedFactLost(ArchivedFactUnavailable):
+    """What this fact says is not in the archive as it was sealed."""
+
+    reason, code, status = "EVIDENCE.ARCHIVE_DAMAGED", PlatformCode.UPSTREAM_ERROR, 502
+    retryable, retry_after_s = Retryable.AFTER_ACTION, None
+    cause = "The archive answers, and the object that has this fact is gone, cannot be read, or has another text of it."
     cure = (
-        "Ask again in a minute. Operators: have the process reach TOOLHUB_ARCHIVE_URL, and `toolhub-verify` look at "
-        "what lies there."
+        "Operators: `manage.py verify_log` names every such leaf. Restore the archive's objects from their backup; "
+        "then ask again."
     )
 
 

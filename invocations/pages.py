@@ -11,6 +11,7 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
 from access.sign_in.adapters import recently_authenticated
+from evidence.archives.leaves import load_leaves_at_hand
 from evidence.kinds import BEGINS, PAIR, Kind
 from evidence.leaves.calls import End
 from evidence.models import Fact, Snapshot, SnapshotKind
@@ -59,7 +60,8 @@ def build_chart_steps(invocation: Invocation) -> list[Step]:
 
 
 def _pair(facts: list[Fact]) -> dict[str, dict[str, Any] | None]:
-    """Begin and End with their leaves as data."""
+    """Begin and End with their leaves as data; empty where one cannot be had, which the fact says (``leaf_problem``)."""
+    load_leaves_at_hand(facts)
     found: dict[str, dict[str, Any] | None] = {"begin": None, "end": None}
     for fact in facts:
         if fact.kind in PAIR:
@@ -109,6 +111,9 @@ def _page(
         else None,
         "facts": _facts_of(request, invocation, list(rows.reverse()[:MAX_FACTS])),
         "pair": pair,
+        "unread": next(
+            (side["fact"].leaf_problem for side in pair.values() if side and side["fact"].leaf_problem), None
+        ),
         "proposed_calls": list_proposed_calls(invocation),
         "may_search": request.principal.may("evidence.view"),
         "attempts": invocation.attempts.order_by("number"),
@@ -156,10 +161,10 @@ def _invocation(request: ConsoleRequest, invocation_id: UUID) -> Invocation:
 def invocation_detail(request: ConsoleRequest, invocation_id: UUID) -> HttpResponse:
     """Context: invocation (with .agent, .version, .grant, .consent), tab (``story`` or ``record``), here (its address),
     story (CallStory), chart (a Waterfall or None; ``?steps=all`` with steps of 0 ms), facts, pair ({begin, end}: each None or
-    {fact, leaf, hash}), attempts, reached ({rows, more, elsewhere} or empty), proposed_calls (of its answer's proposals),
-    may_search, snapshots, may_reveal, may_cancel, may_resolve, form (ReasonForm), callback (CallbackDelivery or None), artifacts
-    (rows, for those who may reveal or remove them), may_remove_artifacts, opened ({row, word} for each of them, once they are
-    revealed), revealed (None, or a list of RevealedValue: shown once, after a POST).
+    {fact, leaf, hash}), unread (why one of their leaves cannot be had, or None), attempts, reached ({rows, more, elsewhere} or
+    empty), proposed_calls (of its answer's proposals), may_search, snapshots, may_reveal, may_cancel, may_resolve, form (ReasonForm),
+    callback (CallbackDelivery or None), artifacts (rows, for those who may reveal or remove them), may_remove_artifacts, opened
+    ({row, word} for each of them, once they are revealed), revealed (None, or a list of RevealedValue: shown once, after a POST).
     """
     return _page(request, _invocation(request, invocation_id), ReasonForm())
 

@@ -19,7 +19,7 @@ from evidence.kinds import Kind
 from evidence.leaves.hub import ArchivedLog
 from evidence.log.origins import log_name
 from evidence.models import Fact, Seal, read_leaf
-from evidence.problems import ArchivedFactUnavailable
+from evidence.problems import ArchivedFactLost, ArchivedFactUnavailable
 from evidence.verify.merkle import TILE_WIDTH, leaf_hash
 from evidence.verify.problems import MalformedEvidence
 from evidence.verify.tiles import ENTRIES, TilePath, unpack_entries
@@ -72,13 +72,15 @@ def _read_bundle(url: str, tenant_id: UUID, n: int, age: int) -> list[bytes]:
 
 
 def read_archived_leaf(tenant_id: UUID, index: int, hash: bytes) -> bytes:
-    """What was sealed. ``hash``: what the hub has of it; another leaf is not had from the archive."""
+    """What was sealed. ``hash``: what the hub has of it; another leaf is not had from the archive. Raises
+    :class:`ArchivedFactUnavailable`, and :class:`ArchivedFactLost` where the archive has no such leaf.
+    """
     n, place = divmod(index, TILE_WIDTH)
     leaves = _read_bundle(settings.TOOLHUB_ARCHIVE_URL, tenant_id, n, int(time.monotonic() // KEPT_S))
     leaf = leaves[place] if place < len(leaves) else b""
     if not leaf or leaf_hash(leaf) != hash:
         _read_bundle.cache_clear()  # somebody may put it right
-        raise ArchivedFactUnavailable
+        raise ArchivedFactLost
     return leaf
 
 
@@ -87,7 +89,7 @@ def restore_leaf(leaf: bytes | memoryview, tenant_id: UUID, index: int | None, h
     if leaf:
         return bytes(leaf)
     if index is None:  # only what is sealed is archived
-        raise ArchivedFactUnavailable
+        raise ArchivedFactLost
     return read_archived_leaf(tenant_id, index, bytes(hash))
 
 
@@ -106,7 +108,20 @@ def load_leaves(facts: Iterable[Fact]) -> None:
         fact = lacking[pk]
         fact.leaf = read_archived_leaf(fact.tenant_id, index, bytes(fact.leaf_hash))
     if len(found) < len(lacking):
-        raise ArchivedFactUnavailable
+        raise ArchivedFactLost
+
+
+def load_leaves_at_hand(facts: Iterable[Fact]) -> None:
+    """As :func:`load_leaves`, for who shows columns too: a fact whose leaf cannot be had says why not (``leaf_problem``)."""
+    rows = list(facts)
+    try:
+        load_leaves(rows)
+    except ArchivedFactUnavailable:
+        for fact in rows:
+            try:
+                load_leaves([fact])
+            except ArchivedFactUnavailable as problem:
+                fact.leaf_problem = problem
 
 
 def count_archived_leaves(tenant_id: UUID) -> int:

@@ -15,12 +15,13 @@ from django.db import transaction
 
 from evidence import services as evidence
 from evidence.archives.leaves import count_archived_leaves
+from evidence.archives.object_stores import ArchiveUnavailable
 from evidence.kinds import Kind
 from evidence.leaves.hub import ArchivedLog
 from evidence.log import reader
 from evidence.log.origins import log_name
 from evidence.models import GLOBAL_LOG, Anchor, Checkpoint, Log, Seal
-from evidence.problems import ArchivedFactUnavailable
+from evidence.problems import ArchivedFactLost, ArchivedFactUnavailable
 from evidence.verify.archive import CHECKPOINT, GLOBAL, VKEYS
 from evidence.verify.merkle import (
     HASH_BYTES,
@@ -41,6 +42,8 @@ from kernel.principal import Principal
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from uuid import UUID
+
+    from django.db.models import QuerySet
 
     from evidence.archives.object_stores import ObjectStore
     from evidence.verify import notes
@@ -69,8 +72,8 @@ def archive_log(log: Log, store: ObjectStore) -> ArchivedRange | None:
     """Copy what the archive of this log does not have yet, up to the newest checkpoint that the global log holds; None: it has all
     that is not about archives. Acts hub-wide, and alone: :func:`evidence.archives.turns.take_turn_at_archive`.
 
-    Raises :class:`ArchiveDiffers` and :class:`~evidence.archives.object_stores.ArchiveUnavailable`. A run that was cut short is made
-    again from where the archive's checkpoint stands: it is written last.
+    Raises :class:`ArchiveDiffers` and :class:`ArchiveUnavailable`. A run that was cut short is made again from where the archive's
+    checkpoint stands: it is written last.
     """
     newest = _find_anchored_checkpoint(log.pk)
     if newest is None:
@@ -79,10 +82,15 @@ def archive_log(log: Log, store: ObjectStore) -> ArchivedRange | None:
         return _archive(log, newest, store)
     except InvalidEvidence as error:
         raise ArchiveDiffers(f"What there is of {log.origin} cannot be read: {error}") from error
-    except ArchivedFactUnavailable as error:
+    except ArchivedFactLost as error:
         raise ArchiveDiffers(
             f"A leaf of {log.origin} has no text in the database, and {store} does not give what was sealed: it was emptied, or this "
             "is not the archive for which months were dropped. Then copy all objects of that one first."
+        ) from error
+    except ArchivedFactUnavailable as error:
+        raise ArchiveUnavailable(
+            f"{store} does not answer for leaves of {log.origin} that have no text in the database. Run it again when it does; if "
+            "months were dropped for another archive, copy all objects of that one first."
         ) from error
 
 
@@ -98,7 +106,7 @@ def find_archived_head(log: Log, store: ObjectStore) -> ArchivedHead | None:
     """What of this log is in full bundles below the archive's checkpoint, which the hub continues and somebody outside has seen; the
     hub's log has to say that it was archived. Acts hub-wide.
 
-    Raises :class:`ArchiveDiffers` and :class:`~evidence.archives.object_stores.ArchiveUnavailable`.
+    Raises :class:`ArchiveDiffers` and :class:`ArchiveUnavailable`.
     """
     try:
         there = store.read(f"{log_name(log.pk)}/{CHECKPOINT}")
@@ -116,10 +124,18 @@ def find_archived_head(log: Log, store: ObjectStore) -> ArchivedHead | None:
 
 def _size_seen() -> int:
     """How much of the global log somebody outside has seen whom the settings name; 0 when any of them refuses what there is now."""
-    anchors = list(Anchor.objects.filter(name__in=[each.name for each in load_anchor_targets()]))
-    if any(each.refused_at for each in anchors):
+    if list_refusing_anchors():
         return 0
-    return max((each.size for each in anchors), default=0)
+    return max(_select_anchors().values_list("size", flat=True), default=0)
+
+
+def list_refusing_anchors() -> list[str]:
+    """Who outside has seen another history than the hub has, of those whom the settings name."""
+    return list(_select_anchors().exclude(refused_at=None).order_by("name").values_list("name", flat=True))
+
+
+def _select_anchors() -> QuerySet[Anchor]:
+    return Anchor.objects.filter(name__in=[each.name for each in load_anchor_targets()])
 
 
 def check_bundle(log: Log, store: ObjectStore, n: int, checkpoint: Checkpoint) -> list[bytes]:

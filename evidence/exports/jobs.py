@@ -24,7 +24,7 @@ from evidence.kinds import Kind
 from evidence.leaves.custody import ExpiredExport, Export, FailedExport, FinishedExport
 from evidence.models import ExportJob, ExportState
 from evidence.models.exports import OPEN
-from evidence.problems import ArchivedFactUnavailable, KeyUnavailable
+from evidence.problems import ArchivedFactLost, ArchivedFactUnavailable, KeyUnavailable
 from kernel.database.connections import database_time
 from kernel.fault_injection import inject_fault
 from kernel.loops import Rest, repeat_work
@@ -45,6 +45,10 @@ log = logging.getLogger("toolhub.exporter")
 EVERY_S = 1.0
 MIB = 1024 * 1024
 TOO_MANY = "It would hold more than {most} facts. Narrow the query or the range."
+LOST = (
+    "The archive lacks facts that it would hold, or has them otherwise than they were sealed. Operators: `manage.py verify_log` "
+    "names them; restore the archive's objects. Then ask for it again."
+)
 TOO_LARGE = "It would be larger than {most} MiB. Narrow the query or the range."
 
 
@@ -93,6 +97,9 @@ def _advance(job: ExportJob) -> ExportJob:
         inject_fault("export.committed")
     except ClaimLost:
         log.info("%s was taken up by another keeper, or cancelled", job.wire_id)
+    except ArchivedFactLost as problem:
+        log.warning("%s failed: %s", job.wire_id, problem.detail)
+        _fail(job, LOST)
     except (KeyUnavailable, ArchivedFactUnavailable) as problem:
         log.warning("%s waits: %s", job.wire_id, problem.detail)  # the lease runs out, then it is tried again
     except DatabaseError:

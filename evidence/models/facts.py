@@ -25,6 +25,8 @@ from kernel.ids import encode, new_id
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from kernel.problems import Problem
+
 D = TypeVar("D", bound=LeafData)
 ARCHIVED_LEAF = "evidence.archives.leaves.load_leaf"  # which knows the models: it is imported when it is asked
 CLOCKS_DIFFER_MS = 86_400_000  # at most, of two machines of a hub
@@ -44,7 +46,7 @@ class ArchivableAttribute(DeferredAttribute):
 
     def __get__(self, instance: Any, cls: Any = None) -> Any:
         leaf = super().__get__(instance, cls)
-        if instance is None or leaf is None or len(leaf) or instance._state.adding:
+        if instance is None or leaf is None or len(leaf) or instance._state.adding or instance.leaf_problem:
             return leaf
         return import_string(ARCHIVED_LEAF)(instance)
 
@@ -87,6 +89,8 @@ class Fact(AppendOnlyModel):
     trace_id = models.CharField(max_length=32, blank=True)
     leaf = ArchivableLeafField()
     leaf_hash = models.BinaryField(max_length=32)
+    # Why its leaf cannot be had: it is empty then, and who was to show more than its columns says this.
+    leaf_problem: Problem | None = None
 
     class Meta(AppendOnlyModel.Meta):
         constraints = [
@@ -124,9 +128,9 @@ class Fact(AppendOnlyModel):
 
     @property
     def has_archived_leaf(self) -> bool:
-        """Whether the database has no leaf of it, and nobody has read it from the archive yet."""
+        """Whether the database has no leaf of it, and nobody has asked the archive for it yet."""
         leaf = self.__dict__.get("leaf")
-        return leaf is not None and not len(leaf)
+        return leaf is not None and not len(leaf) and self.leaf_problem is None
 
     @property
     def text(self) -> str:

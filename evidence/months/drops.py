@@ -18,7 +18,8 @@ from evidence.archives.services import ArchiveDiffers, check_bundle, find_archiv
 from evidence.models import Fact
 from evidence.models.facts import CLOCKS_DIFFER_MS
 from evidence.months.partitions import Month, list_months, measure_table, replace_month
-from evidence.verify.merkle import TILE_WIDTH
+from evidence.packed_leaves import unpack_leaf
+from evidence.verify.merkle import TILE_WIDTH, leaf_hash
 from kernel.fault_injection import inject_fault
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 # A leaf leaves that is about a call, is in the archive, and is still there.
 _LEAVES = """
-    SELECT s.leaf_index, f.leaf_hash FROM {table} f JOIN evidence_seal s ON s.fact_id = f.id AND s.tenant_id = f.tenant_id
+    SELECT s.leaf_index, f.leaf_hash, f.leaf FROM {table} f JOIN evidence_seal s ON s.fact_id = f.id AND s.tenant_id = f.tenant_id
     WHERE f.tenant_id = %s AND s.leaf_index < %s AND f.invocation_id IS NOT NULL AND length(f.leaf) > 0 ORDER BY s.leaf_index
 """
 _NAMES = [str(field.column) for field in Fact._meta.concrete_fields if field.column != "leaf"]
@@ -74,16 +75,23 @@ def drop_archived_months(store: ObjectStore) -> Iterator[DroppedMonth]:
 
 
 def _check_leaves(month: Month, log: Log, head: ArchivedHead, store: ObjectStore) -> int:
-    """How many leaves of this log leave the month; each was compared with what lies in the archive now."""
+    """How many leaves of this log leave the month; each, as its row has it, was compared with what lies in the archive now."""
     count, n, hashes = 0, -1, list[bytes]()
     with transaction.atomic(), connection.chunked_cursor() as cursor:
         cursor.execute(_LEAVES.format(table=month.table), [log.pk, head.leaves])
-        for index, hash in cursor:
+        for index, hash, stored in cursor:
             if index // TILE_WIDTH != n:
                 n = index // TILE_WIDTH
                 hashes = check_bundle(log, store, n, head.checkpoint)
             if bytes(hash) != hashes[index % TILE_WIDTH]:
                 raise ArchiveDiffers(f"Leaf {index} of {log.origin} is another one in the archive than in the hub.")
+            if leaf_hash(unpack_leaf(bytes(stored))) != bytes(
+                hash
+            ):  # its column says nothing of what somebody wrote into the row
+                raise ArchiveDiffers(
+                    f"Leaf {index} of {log.origin} was changed in {month.table}, which shows as long as it is there: the month stays. "
+                    "`manage.py verify_log` says what else was."
+                )
             count += 1
     return count
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 TABLE, FIRST, LAST = "evidence_fact", "evidence_fact_before", "evidence_fact_later"
+BOUND = f"{FIRST}_bound"  # holds the whole to what its first part will hold, for as long as it is being divided
 ADD, ANALYZE = "toolhub_add_fact_months", "toolhub_analyze_facts"
 PAIR_INDEX = "fact_one_begin_one_end"
 AHEAD = 3  # months that have their table before they begin
@@ -140,12 +141,13 @@ _PARTS = f"""
 
 
 class MonthsBusy(Exception):
-    """Others use facts for so long that their tables stay as they are."""
+    """Others use facts for so long that their tables stay as they are. ``refused_from``: from when on facts are refused until then."""
 
-    def __init__(self) -> None:
+    def __init__(self, refused_from: datetime | None = None) -> None:
         super().__init__(
             "Somebody reads facts in one long transaction, so their tables cannot be changed and stay as they are. "
             "Run it again when that has ended: a backup, for one (pg_stat_activity has it)."
+            + (f" Do so before {refused_from:%Y-%m-%d}: from then on facts are refused." if refused_from else "")
         )
 
 
@@ -155,6 +157,10 @@ def first_of_month(moment: datetime) -> datetime:
 
 def following_month(moment: datetime) -> datetime:
     return first_of_month(first_of_month(moment) + timedelta(days=31))
+
+
+def _read_moment(id: UUID) -> datetime:
+    return datetime.fromtimestamp((id.int >> 80) / 1000, UTC)
 
 
 def is_divided(cursor: CursorWrapper) -> bool:
@@ -172,7 +178,7 @@ class Month:
     @property
     def ends(self) -> datetime | None:
         found = re.search(r"TO \('([0-9a-f-]{36})'\)", self.bound)
-        return datetime.fromtimestamp((UUID(found[1]).int >> 80) / 1000, UTC) if found else None
+        return _read_moment(UUID(found[1])) if found else None
 
     @property
     def condition(self) -> str:
@@ -255,7 +261,8 @@ def _exchange(cursor: CursorWrapper, month: Month, new: str, add_late_rows: str)
 def list_partition_faults(cursor: CursorWrapper) -> list[str]:
     """What a month lacks, or has and should not, each as ``table: what``."""
     if not is_divided(cursor):
-        return [f"{TABLE}: months"]
+        bound = _find_bound(cursor)
+        return [f"{TABLE}: months{f', and it takes no fact from {_read_moment(bound):%Y-%m-%d} on' if bound else ''}"]
     cursor.execute(_FAULTS)
     return [f"{table}: {what}" for table, what in cursor.fetchall()]
 
@@ -278,19 +285,42 @@ def _analyze_facts(connection: BaseDatabaseWrapper) -> None:
 
 def bound_first_part(connection: BaseDatabaseWrapper) -> UUID:
     """The lowest id that is not of the first part, which is all that there is. The table is held to it, and looked through for it
-    while calls go on. Cut short, it is done again with the bound of before.
+    while calls go on. Facts behind it are refused until the table is divided, or :func:`free_first_part` has given up. A run that
+    was killed left its bound behind: that is taken if there is time enough before it.
     """
-    name = f"{FIRST}_bound"
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = %s", [name])
-        if found := cursor.fetchone():
-            bound = UUID(found[0].split("'")[1])
-        else:
+        bound = _find_bound(cursor)
+        cursor.execute("SELECT clock_timestamp()")
+        if bound is None or _read_moment(bound) < cursor.fetchone()[0] + ROOM:
             bound = _choose_bound(cursor)
-            statement = f"ALTER TABLE {TABLE} ADD CONSTRAINT {name} CHECK (id < '{bound}') NOT VALID"
+            statement = (
+                f"ALTER TABLE {TABLE} DROP CONSTRAINT IF EXISTS {BOUND}, "
+                f"ADD CONSTRAINT {BOUND} CHECK (id < '{bound}') NOT VALID"
+            )
             try_often(connection, lambda cursor: cursor.execute(statement))
-        cursor.execute(f"ALTER TABLE {TABLE} VALIDATE CONSTRAINT {name}")
+        cursor.execute(f"ALTER TABLE {TABLE} VALIDATE CONSTRAINT {BOUND}")
     return bound
+
+
+def free_first_part(connection: BaseDatabaseWrapper) -> None:
+    """Take the bound away from a table that was not divided. Raises :class:`MonthsBusy`, which says until when that can wait."""
+    with connection.cursor() as cursor:
+        bound = _find_bound(cursor)
+    if bound is None:
+        return
+    try:
+        try_often(connection, lambda cursor: cursor.execute(f"ALTER TABLE {TABLE} DROP CONSTRAINT {BOUND}"))
+    except MonthsBusy as busy:
+        raise MonthsBusy(_read_moment(bound)) from busy
+
+
+def _find_bound(cursor: CursorWrapper) -> UUID | None:
+    cursor.execute(
+        "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = %s AND conrelid = %s::regclass",
+        [BOUND, f"public.{TABLE}"],
+    )
+    found = cursor.fetchone()
+    return UUID(found[0].split("'")[1]) if found else None
 
 
 def _choose_bound(cursor: CursorWrapper) -> UUID:
@@ -299,8 +329,7 @@ def _choose_bound(cursor: CursorWrapper) -> UUID:
     if (row := cursor.fetchone()) is None:
         cursor.execute("SELECT clock_timestamp()")
         return lowest_id(first_of_month(cursor.fetchone()[0]))
-    newest = datetime.fromtimestamp((row[0].int >> 80) / 1000, UTC)
-    return lowest_id(following_month(max(newest, row[1] + ROOM)))
+    return lowest_id(following_month(max(_read_moment(row[0]), row[1] + ROOM)))
 
 
 def divide_facts(connection: BaseDatabaseWrapper, bound: UUID) -> None:
@@ -322,11 +351,11 @@ def divide_facts(connection: BaseDatabaseWrapper, bound: UUID) -> None:
         cursor.execute(f"ALTER TABLE {TABLE} RENAME TO {FIRST}")
         cursor.execute(f"ALTER TABLE {FIRST} ENABLE ROW LEVEL SECURITY")
         cursor.execute(f"CREATE TABLE {TABLE} (LIKE {FIRST} {_AS_THE_WHOLE}) PARTITION BY RANGE (id)")
-        cursor.execute(f"ALTER TABLE {TABLE} DROP CONSTRAINT {FIRST}_bound")
+        cursor.execute(f"ALTER TABLE {TABLE} DROP CONSTRAINT {BOUND}")
         for name, definition, primary in indexes:
             cursor.execute(f"ALTER TABLE {TABLE} ADD CONSTRAINT {name} PRIMARY KEY (id)" if primary else definition)
         cursor.execute(f"ALTER TABLE {TABLE} ATTACH PARTITION {FIRST} FOR VALUES FROM (MINVALUE) TO ('{bound}')")
-        cursor.execute(f"ALTER TABLE {FIRST} DROP CONSTRAINT {FIRST}_bound")
+        cursor.execute(f"ALTER TABLE {FIRST} DROP CONSTRAINT {BOUND}")
 
 
 def install_month_functions(connection: BaseDatabaseWrapper) -> None:

@@ -15,7 +15,7 @@ from rest_framework.response import Response
 
 from access.authentication.bearer import ApiKeyAuthentication
 from access.authentication.sessions import PersonAuthentication
-from evidence.archives.leaves import load_leaves
+from evidence.archives.leaves import load_leaves_at_hand
 from evidence.kinds import PAIR, Kind
 from evidence.problems import SearchTooBroad
 from evidence.search.engine import LIMIT_MS, find_facts
@@ -51,7 +51,14 @@ class FactSerializer(serializers.Serializer[Any]):
     tool = serializers.CharField(allow_blank=True)
     outcome = serializers.CharField(allow_blank=True)
     reason = serializers.CharField(allow_blank=True)
-    leaf = serializers.CharField(help_text="The exact text that is hashed.")
+    leaf = serializers.CharField(
+        allow_null=True,
+        help_text="The exact text that is hashed; null where it is in an archive that does not give it.",
+    )
+    leaf_problem = serializers.CharField(
+        allow_blank=True,
+        help_text="The reason of the problem for which there is no leaf: `EVIDENCE.ARCHIVE_UNAVAILABLE`, …",
+    )
     leaf_hash = serializers.CharField(help_text="SHA-256 over a zero byte and the leaf.")
 
 
@@ -76,7 +83,8 @@ def fact_json(fact: Fact) -> dict[str, Any]:
         "tool": fact.tool,
         "outcome": fact.outcome,
         "reason": fact.reason,
-        "leaf": fact.text,
+        "leaf": None if fact.leaf_problem else fact.text,
+        "leaf_problem": fact.leaf_problem.reason if fact.leaf_problem else "",
         "leaf_hash": bytes(fact.leaf_hash).hex(),
     }
 
@@ -123,7 +131,7 @@ class FactListView(Endpoint):
                 found = self._find(parse(self.asked.get("q", "").strip()), get_caller(request))
         except StatementTooLong as error:
             raise SearchTooBroad from error
-        load_leaves(found.rows)
+        load_leaves_at_hand(found.rows)
         data = {
             "facts": [fact_json(fact) for fact in found.rows],
             "next": found.older or None,

@@ -58,10 +58,12 @@ def _read_columns(fact: Fact) -> dict[str, Any]:
 
 
 class _LeafReader:
-    """What facts say, from the archive where the database has it no more. ``unread``: facts and calls of which it cannot be had."""
+    """What facts say, from the archive where the database has it no more. ``unread``: facts and calls of which it cannot be had, and
+    why.
+    """
 
     def __init__(self) -> None:
-        self.unread = set[UUID]()
+        self.unread = dict[UUID, ArchivedFactUnavailable]()
 
     def read(self, facts: Sequence[Fact]) -> list[dict[str, Any]]:
         try:
@@ -70,8 +72,8 @@ class _LeafReader:
             for fact in facts:
                 try:
                     load_leaves([fact])
-                except ArchivedFactUnavailable:
-                    self.unread.add(fact.pk)
+                except ArchivedFactUnavailable as problem:
+                    self.unread[fact.pk] = problem
         return [_read_columns(fact) if fact.pk in self.unread else fact.content for fact in facts]
 
 
@@ -85,16 +87,18 @@ def load_call_traits(invocations: Iterable[UUID | None], reader: _LeafReader) ->
             if fact.invocation_id:
                 said.setdefault(fact.invocation_id, []).append(content)
                 if fact.pk in reader.unread:
-                    reader.unread.add(fact.invocation_id)
+                    reader.unread[fact.invocation_id] = reader.unread[fact.pk]
     return {id: call_traits(leaves) for id, leaves in said.items()}
 
 
 @dataclass(slots=True)
 class ReadTags:
-    """The tags of facts, in their order. ``unread``: the facts of which some may lack, since the archive does not give what it has."""
+    """The tags of facts, in their order. ``unread``: the facts of which some may lack, since the archive does not give what it has,
+    and why not.
+    """
 
     tags: list[set[bytes]]
-    unread: set[UUID]
+    unread: dict[UUID, ArchivedFactUnavailable]
 
 
 def read_tags(facts: Iterable[Fact]) -> ReadTags:
@@ -106,14 +110,17 @@ def read_tags(facts: Iterable[Fact]) -> ReadTags:
         compute_tags(content, bytes(fact.leaf_hash), calls.get(fact.invocation_id, {}) if fact.invocation_id else {})
         for fact, content in zip(rows, contents, strict=True)
     ]
-    return ReadTags(tags, {fact.pk for fact in rows if not reader.unread.isdisjoint({fact.pk, fact.invocation_id})})
+    unread = {
+        fact.pk: reader.unread[id] for fact in rows for id in (fact.invocation_id, fact.pk) if id in reader.unread
+    }
+    return ReadTags(tags, unread)
 
 
 def tags_of_facts(facts: Iterable[Fact]) -> list[set[bytes]]:
     """All of them. Raises :class:`~evidence.problems.ArchivedFactUnavailable`."""
     read = read_tags(facts)
-    if read.unread:
-        raise ArchivedFactUnavailable
+    for problem in read.unread.values():
+        raise problem
     return read.tags
 
 

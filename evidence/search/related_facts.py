@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evidence.archives.leaves import load_leaves
+from evidence.archives.leaves import load_leaves_at_hand
 from evidence.models import Fact, Snapshot, SnapshotKind
 from evidence.problems import ValuesErased
 from evidence.search.engine import find_by_tags
@@ -38,9 +38,11 @@ def facts_around(by: Principal, id: str, size: int = AT_MOST) -> list[Fact]:
 
 
 def attach_free_text(facts: Iterable[Fact]) -> list[Fact]:
-    """Each fact with ``words``: the reason, purpose or note that somebody wrote, unless it was erased."""
+    """Each fact with ``words``: the reason, purpose or note that somebody wrote, unless it was erased. Of a fact whose leaf cannot be
+    had there are its columns, and why (``leaf_problem``).
+    """
     rows = list(facts)
-    load_leaves(rows)
+    load_leaves_at_hand(rows)
     written = [fact.pk for fact in rows if b'"words":' in bytes(fact.leaf)]
     sealed = Snapshot.objects.filter(invocation_id__in=written, kind=SnapshotKind.WORDS)
     opened = {each.invocation_id: _opened(each) for each in sealed.select_related("subject_key__tenant_key")}

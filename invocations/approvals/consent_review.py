@@ -10,6 +10,7 @@ from django.utils.translation import gettext_noop
 from access.consents.services import check_can_decide
 from access.models import Consent, ConsentState
 from access.redaction import masked_view
+from evidence.archives.leaves import load_leaves_at_hand
 from evidence.kinds import BEGINS
 from evidence.leaves.calls import Begin
 from evidence.models import Fact, Snapshot, SnapshotKind
@@ -110,6 +111,7 @@ def load_consent_review(
     case.others = list(others.order_by("-pk")[:MAX_OTHERS])
     if call is not None:
         begin = Fact.objects.of_calls(call.pk).filter(kind__in=BEGINS).first()
+        load_leaves_at_hand([begin] if begin else [])
         decision = begin.read_data(Begin).decision if begin else None
         case.rules, case.policy = decision.rules or [] if decision else [], call.policy_version
         if may_see and open_arguments:

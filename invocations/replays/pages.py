@@ -15,6 +15,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from access.sign_in.adapters import recently_authenticated
 from evidence.models import Fact, Snapshot, SnapshotKind
 from evidence.problems import ValuesErased
+from evidence.search.related_facts import attach_free_text
 from evidence.services import reveal_values
 from invocations.models import Invocation
 from invocations.replays import services
@@ -123,7 +124,9 @@ def replay_detail(request: ConsoleRequest, replay_id: UUID) -> HttpResponse:
         "may_cancel": not row.is_final and row.cancel_asked_at is None,
         "may_reveal": request.principal.may("evidence.reveal"),
         "form": ReasonForm(),
-        "facts": Fact.objects.visible_to(request.principal).filter(subject=row.wire_id).order_by("-id")[:20],
+        "facts": attach_free_text(
+            Fact.objects.visible_to(request.principal).filter(subject=row.wire_id).order_by("-id")[:20]
+        ),
     }
     return render_page(request, "replays/replay_detail.html", context)
 

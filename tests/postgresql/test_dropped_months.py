@@ -229,6 +229,16 @@ def test_nothing_leaves_while_one_refuses_though_another_agrees(store: FolderSto
     )
 
     assert list(drops.drop_archived_months(store)) == []
+    said = io.StringIO()
+    call_command("archive", "--drop", stdout=said)
+    assert said.getvalue().startswith(
+        "Nothing to drop while anybody outside has seen another history than the hub has: git. "
+    )
+
+
+def test_a_drop_of_one_log_is_refused() -> None:
+    with pytest.raises(CommandError, match="Leave out --log"):
+        call_command("archive", "--drop", "--log", "hub")
 
 
 def test_nobody_has_seen_it_whom_the_settings_do_not_name_any_more(store: FolderStore, settings: Any) -> None:
@@ -250,6 +260,24 @@ def test_nothing_leaves_that_lies_in_the_archive_otherwise(store: FolderStore, t
         list(drops.drop_archived_months(store))
 
     assert stored() == before
+
+
+def test_a_leaf_that_somebody_has_changed_in_its_row_keeps_the_month(store: FolderStore) -> None:
+    """Its hash beside it is still the one that was sealed."""
+    archive(store)
+    changed = Fact.objects.get(seal__tenant_id=TENANT, seal__leaf_index=300)
+    leaf = bytes(changed.leaf).replace(b"snapshot.read", b"Snapshot.read")
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE evidence_fact DISABLE TRIGGER toolhub_no_update")
+        cursor.execute("UPDATE evidence_fact SET leaf = %s WHERE id = %s", [leaf, changed.pk])
+        cursor.execute("ALTER TABLE evidence_fact ENABLE ALWAYS TRIGGER toolhub_no_update")
+    before = stored()
+
+    with pytest.raises(CommandError, match=f"Leaf 300 of .* was changed in {FIRST}"):
+        call_command("archive", "--drop")
+
+    assert stored() == before
+    assert FindingCode.FACT_HASH in {each.code for each in verify_whole(Log.objects.get(pk=TENANT))}
 
 
 def test_a_fact_that_comes_late_into_a_dropped_month_keeps_its_leaf(

@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from django.apps import apps
 from django.core.management import call_command
+from django.core.management.base import CommandError
 from django.db import IntegrityError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
@@ -33,6 +34,7 @@ from evidence.months.partitions import (
 )
 from invocations.models import Invocation, State
 from invocations.service_levels.report import build_service_level_report
+from invocations.unfinished_calls.triggers import CALLS
 from kernel.ids import lowest_id, new_id
 from tests.postgresql.test_hub_role import login
 from tests.postgresql.test_pairs import begun, call_of, witness
@@ -357,6 +359,102 @@ def test_a_table_is_divided_when_who_reads_it_has_ended(bounded: bool, monkeypat
 
     assert len(rests) == 1
     assert faults() == []
+
+
+def test_no_call_is_looked_through_while_all_facts_are_locked() -> None:
+    write_facts(new_id(), 3)
+    with connection.cursor() as cursor:
+        _undivide(cursor)
+
+    with CaptureQueriesContext(connection) as said:
+        post_migration.after_migration(using="default")
+
+    statements = [each["sql"] for each in said]
+    locked = next(at for at, sql in enumerate(statements) if "IN ACCESS EXCLUSIVE MODE" in sql)
+    assert [sql for sql in statements[:locked] if f"FROM {CALLS}" in sql]
+    assert not [sql for sql in statements[locked:] if f"FROM {CALLS}" in sql]
+    assert faults() == []
+
+
+def bounds() -> list[str]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT conname FROM pg_constraint WHERE conname = %s", [partitions.BOUND])
+        return [name for (name,) in cursor.fetchall()]
+
+
+@pytest.fixture
+def undivided(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A hub of before, with facts; each lock is asked for once. Afterwards a hub of today."""
+    write_facts(new_id(), 3)
+    with connection.cursor() as cursor:
+        _undivide(cursor)
+    post_migration._put_up(connection)
+    with monkeypatch.context() as patched:
+        patched.setattr(partitions, "TRIES", 1)
+        patched.setattr(partitions, "sleep", lambda _: None)
+        yield
+    post_migration.after_migration(using="default")
+    assert (faults(), bounds()) == ([], [])
+
+
+def test_a_table_that_could_not_be_divided_takes_facts_of_all_times(
+    undivided: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(connection: Any, bound: UUID) -> None:
+        assert bounds()
+        raise RuntimeError("no room on the disk")
+
+    monkeypatch.setattr(post_migration, "_divide", fail)
+    with pytest.raises(RuntimeError, match="no room"):
+        post_migration.after_migration(using="default")
+    monkeypatch.undo()
+
+    assert bounds() == []
+    write_at(NOW + timedelta(days=90), new_id(), monkeypatch)
+
+
+def test_a_migration_that_gets_no_turn_says_what_to_do(undivided: None) -> None:
+    with reading(), pytest.raises(CommandError, match=r"in one long transaction.*Run it again when that has ended"):
+        call_command("migrate", verbosity=0)
+
+    assert bounds() == []
+
+
+def test_a_bound_that_cannot_be_taken_away_either_is_told(
+    undivided: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who reads came between the bound and the division, and stays."""
+    day = f"{following_month(NOW + partitions.ROOM):%Y-%m-%d}"
+    with psycopg.connect(address()) as outside:
+
+        def bound_and_read(connection: Any) -> UUID:
+            bound = partitions.bound_first_part(connection)
+            outside.execute(f"SELECT FROM {TABLE} LIMIT 1")
+            return bound
+
+        monkeypatch.setattr(post_migration, "bound_first_part", bound_and_read)
+        with pytest.raises(CommandError, match=f"Do so before {day}: from then on facts are refused"):
+            post_migration.after_migration(using="default")
+        monkeypatch.undo()
+
+    with pytest.raises(SystemExit):
+        call_command("doctor")
+    (line,) = [each for each in capsys.readouterr().out.splitlines() if " evidence " in each]
+    assert f"{TABLE}: months, and it takes no fact from {day} on" in line
+
+
+@pytest.mark.parametrize(("days", "taken"), [(-20, False), (3, False), (90, True)])
+def test_a_bound_that_a_killed_run_left_is_taken_if_there_is_time_before_it(
+    days: int, taken: bool, undivided: None
+) -> None:
+    left = lowest_id(NOW + timedelta(days=days))
+    with connection.cursor() as cursor:
+        cursor.execute(f"ALTER TABLE {TABLE} ADD CONSTRAINT {partitions.BOUND} CHECK (id < '{left}') NOT VALID")
+
+    bound = partitions.bound_first_part(connection)
+
+    assert (bound == left) is taken
+    assert bound > lowest_id(NOW + timedelta(days=13))
 
 
 def _undivide(cursor: Any) -> None:

@@ -5,15 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.apps import apps
+from django.core.management.base import CommandError
 from django.db import connections
 from django.db.models.signals import post_migrate
 from django.dispatch import receiver
 
 from evidence.append_only import keep_evidence
 from evidence.months.partitions import (
+    MonthsBusy,
     add_months,
     bound_first_part,
     divide_facts,
+    free_first_part,
     install_month_functions,
     is_divided,
     try_often,
@@ -48,7 +51,11 @@ def _put_up(connection: BaseDatabaseWrapper) -> None:
     install_search_triggers(connection)
     if not keep_unfinished_calls(connection):
         mend_rows(connection, find_lost_rows(connection))
-    # Rights come last: no table can be reached before its policy stands.
+    _open_tables(connection)
+
+
+def _open_tables(connection: BaseDatabaseWrapper) -> None:
+    """Rights come last: no table can be reached before its policy stands."""
     if connection.vendor == "postgresql" and install_policies(connection):
         grant_rights(connection)
 
@@ -57,13 +64,27 @@ def _keep_months(connection: BaseDatabaseWrapper) -> None:
     """Nobody finds the facts without what is put up around them: they are divided and it is put up again in one transaction."""
     with connection.cursor() as cursor:
         divided = is_divided(cursor)
-    if not divided:
+    try:
+        if not divided:
+            _divide_facts(connection)
+        try_often(connection, lambda _: add_months(connection))
+    except MonthsBusy as busy:
+        raise CommandError(str(busy)) from busy
+
+
+def _divide_facts(connection: BaseDatabaseWrapper) -> None:
+    try:
         bound = bound_first_part(connection)
         try_often(connection, lambda _: _divide(connection, bound))
-    try_often(connection, lambda _: add_months(connection))
+    except Exception:
+        free_first_part(connection)  # otherwise, once its time has come, no fact is written any more
+        raise
 
 
 def _divide(connection: BaseDatabaseWrapper, bound: UUID) -> None:
+    """What the facts lost is put up again, and no more: nobody reads or writes a fact meanwhile."""
     divide_facts(connection, bound)
-    _put_up(connection)
+    keep_evidence(connection)
+    install_pair_triggers(connection)
+    _open_tables(connection)
     add_months(connection)

@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
 from evidence.archives.object_stores import ArchiveUnavailable, open_store
-from evidence.archives.services import ArchiveDiffers, archive_log, list_archived_logs
+from evidence.archives.services import ArchiveDiffers, archive_log, list_archived_logs, list_refusing_anchors
 from evidence.archives.turns import ArchiveBusy, take_turn_at_archive
 from evidence.log.origins import parse_log_name
 from evidence.months.drops import drop_archived_months
@@ -24,6 +24,10 @@ NOTHING_TO_DROP = (
     "Nothing to drop. A leaf may go when its month is over for a day, its bundle of 256 is archived and full, the fact of that is "
     "sealed, and a witness, a file or a repository outside has seen the checkpoint of the archive (TOOLHUB_WITNESSES and its like)."
 )
+REFUSED = (
+    "Nothing to drop while anybody outside has seen another history than the hub has: {names}. `manage.py verify_log` verifies "
+    "what is here; docs/how-to/look-after-the-log.md says what to do."
+)
 
 
 def _open() -> ObjectStore:
@@ -33,7 +37,7 @@ def _open() -> ObjectStore:
 class Command(BaseCommand):
     help = (
         "Copy every log to TOOLHUB_ARCHIVE_URL as far as it is sealed, read it back from there and verify it. What is there already "
-        "stays; nothing is taken from the hub. Exit status: 0 all logs are there, 1 one is not."
+        "stays; nothing is taken from the hub without --drop. Exit status: 0 all logs are there, 1 one is not."
     )
 
     def add_arguments(self, parser: Any) -> None:
@@ -49,6 +53,8 @@ class Command(BaseCommand):
         if not settings.TOOLHUB_ARCHIVE_URL:
             raise CommandError("There is no archive. Set TOOLHUB_ARCHIVE_URL.")
         if drop:
+            if log is not None:
+                raise CommandError("--drop is for all logs at once, since a month has facts of each. Leave out --log.")
             self._drop()
             return
         logs = list_archived_logs()
@@ -85,7 +91,8 @@ class Command(BaseCommand):
         except (ArchiveDiffers, ArchiveUnavailable, MonthsBusy) as error:
             raise CommandError(str(error)) from error
         if not dropped:
-            self.stdout.write(NOTHING_TO_DROP)
+            refusing = list_refusing_anchors()
+            self.stdout.write(REFUSED.format(names=", ".join(refusing)) if refusing else NOTHING_TO_DROP)
 
     def _archive(self, log: Log, store: ObjectStore) -> bool:
         """One that fails keeps no other from its archive."""

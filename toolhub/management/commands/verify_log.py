@@ -56,20 +56,22 @@ class Command(BaseCommand):
                 logs = logs.filter(pk=parse_log_name(name))
             except ValueError as error:
                 raise CommandError(f"{name} is no name of a log: ten_…, hub or checkpoints.") from error
-        wrong, unread = False, ""
+        wrong, unread = False, list[str]()
         for log in logs:
             began, found, stopped = time.monotonic(), list[IntegrityFinding](), ""
             try:
-                found.extend(verify_whole(log))
+                for finding in verify_whole(log):
+                    found.append(finding)  # what was found before it stops counts
             except ArchivedFactUnavailable as problem:
-                stopped, unread = f" {problem.detail}", log.origin
+                stopped = f" {problem.detail}"
+                unread.append(log.origin)
             took = time.monotonic() - began
             state = f"{len(found)} findings" if found else "nothing found" if stopped else "good"
             self.stdout.write(f"{log.origin}: {log.size} leaves, {state} ({took:.1f} s){stopped}")
             self._say(found)
             wrong = wrong or bool(found)
         if unread and not wrong:
-            raise CommandError(f"Not all of {unread} could be verified.")
+            raise CommandError(f"Not all of {', '.join(unread)} could be verified.")
         return wrong
 
     def _say(self, found: list[IntegrityFinding]) -> None:

@@ -7,6 +7,7 @@ import logging
 import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import pytest
 from django.core.management import call_command
@@ -14,8 +15,8 @@ from django.core.management.base import CommandError
 from django.db import transaction
 
 from evidence import services as evidence
-from evidence.archives.leaves import SILENT_S, forget_bundles, load_leaves
-from evidence.archives.object_stores import FolderStore
+from evidence.archives.leaves import SILENT_S, _open_archive, forget_bundles, load_leaves
+from evidence.archives.object_stores import ArchiveUnavailable, FolderStore
 from evidence.archives.services import ArchiveDiffers, archive_log
 from evidence.exports.jobs import advance_next as make_piece
 from evidence.exports.services import make_export
@@ -27,7 +28,8 @@ from evidence.leaves.custody import OpenedSnapshot
 from evidence.log import reader
 from evidence.log.origins import log_name
 from evidence.models import ExportJob, ExportState, Fact, Log, Seal, Verification
-from evidence.problems import ArchivedFactUnavailable
+from evidence.problems import ArchivedFactLost, ArchivedFactUnavailable
+from evidence.search.indexer import tags_of_facts
 from evidence.verify.merkle import leaf_hash
 from evidence.verify.tiles import pack_entries, unpack_entries
 from kernel.ids import encode, new_id
@@ -158,7 +160,7 @@ def test_what_the_archive_has_no_more_is_found(log: Log, bundle: Path, damage: s
 
     missing = {255} if damage in ("short", "emptied") else set(range(1, 256))
     assert found_in(log) == {(FindingCode.FACT_MISSING, each) for each in missing} | {(FindingCode.FACT_COLUMNS, 270)}
-    with pytest.raises(ArchivedFactUnavailable):
+    with pytest.raises(ArchivedFactLost):
         _ = fact_at(log, 255).text
 
 
@@ -166,11 +168,11 @@ def test_an_exchanged_leaf_is_found_and_nobody_reads_it(log: Log, bundle: Path) 
     exchange(bundle, 5, unpack_entries(bundle.read_bytes())[6])
 
     assert {(FindingCode.FACT_HASH, 5), (FindingCode.LEAF_CHANGED, 5)} <= found_in(log)
-    with pytest.raises(ArchivedFactUnavailable):
+    with pytest.raises(ArchivedFactLost):
         _ = fact_at(log, 5).content
-    with pytest.raises(ArchivedFactUnavailable):
+    with pytest.raises(ArchivedFactLost):
         load_leaves([fact_at(log, 4), fact_at(log, 5)])
-    with pytest.raises(ArchivedFactUnavailable):
+    with pytest.raises(ArchivedFactLost):
         list(reader.iter_leaves(log.pk, 0, 10))
     assert fact_at(log, 4).content["kind"] == Kind.SNAPSHOT_READ
 
@@ -235,12 +237,15 @@ def test_the_verifier_stands_before_what_does_not_answer_and_tells_what_else_it_
 def test_the_command_verifies_what_it_can_and_every_log(
     log: Log, bundle: Path, tmp_path: Path, stranger: Person
 ) -> None:
-    write_facts(stranger.by.tenant_id, 3)
+    another = look_into_calls(stranger.by.tenant_id, 256)
+    archive_log(another, FolderStore(tmp_path / "kept"))
     seal_everything()
+    empty(another, 2)
+    origins = ", ".join(each.origin for each in Log.objects.order_by("pk") if each.pk in (log.pk, another.pk))
     (tmp_path / "kept").rename(tmp_path / "away")
     said = io.StringIO()
 
-    with pytest.raises(CommandError, match=f"Not all of {log.origin} could be verified"):
+    with pytest.raises(CommandError, match=f"Not all of {origins} could be verified"):
         call_command("verify_log", stdout=said)
     lines = said.getvalue().splitlines()
     assert len(lines) == Log.objects.count()
@@ -276,8 +281,13 @@ def test_a_log_whose_months_were_dropped_is_copied_elsewhere_with_its_archive_fi
 ) -> None:
     settings.TOOLHUB_ARCHIVE_URL = f"file://{tmp_path}/other"
     other = FolderStore(tmp_path / "other")
+    with pytest.raises(ArchiveUnavailable, match="copy all objects of that one first"):
+        archive_log(log, other)  # which is not there
+    (tmp_path / "other").mkdir()
+    forget_bundles()
     with pytest.raises(ArchiveDiffers, match="Then copy all objects of that one first"):
         archive_log(log, other)
+    (tmp_path / "other").rename(tmp_path / "begun")
 
     (tmp_path / "kept").rename(tmp_path / "other")
     forget_bundles()
@@ -306,6 +316,44 @@ def test_an_export_waits_for_an_archive_that_does_not_answer(
 
     job.refresh_from_db()
     assert (job.state, job.rows) == (ExportState.DONE, job.stop)
+
+
+@pytest.mark.parametrize("query", ["", "kind:snapshot.read"])
+def test_an_export_of_what_the_archive_has_lost_fails_and_says_what_to_do(
+    log: Log, bundle: Path, operator: Person, query: str
+) -> None:
+    job = make_export(by=operator.by, format="jsonl", query=query)
+    bundle.unlink()
+    while make_piece():
+        pass
+
+    job.refresh_from_db()
+    assert job.state == ExportState.FAILED
+    assert "`manage.py verify_log` names them; restore the archive's objects" in job.problem
+
+
+def test_an_export_fails_too_whose_search_would_have_to_know_what_is_lost(log: Log, bundle: Path) -> None:
+    """What a call is, its Begin says, which may be in another bundle than the facts that are asked about."""
+    bundle.unlink()
+    with pytest.raises(ArchivedFactLost):
+        tags_of_facts([fact_at(log, 5)])
+
+
+def test_an_archive_that_is_silent_is_not_said_to_be_emptied(log: Log, bundle: Path, tmp_path: Path) -> None:
+    empty(log, *range(256, 290))  # as months left, and their bundle is read to go on
+    write_facts(log.pk, 3)
+    seal_everything()
+    before, store = Log.objects.get(pk=log.pk), FolderStore(tmp_path / "kept")
+    silent = patch("evidence.archives.leaves.open_store", side_effect=ArchiveUnavailable("timed out"))
+
+    with silent, pytest.raises(ArchiveUnavailable, match="Run it again when it does"):
+        forget_bundles()
+        _open_archive.cache_clear()
+        archive_log(before, store)
+    _open_archive.cache_clear()
+    forget_bundles()
+    with pytest.raises(ArchiveDiffers, match="it was emptied"):
+        archive_log(before, store)
 
 
 def test_an_archive_that_was_silent_is_not_asked_by_the_next_one(

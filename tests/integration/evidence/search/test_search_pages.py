@@ -10,11 +10,14 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
 
 from access.roles import Role
 from evidence import services as evidence
+from evidence.archives.leaves import forget_bundles
 from evidence.kinds import PAIR, Kind
 from evidence.models import Fact, Indexed, SavedSearch
+from evidence.problems import ArchivedFactLost, ArchivedFactUnavailable
 from evidence.search import api, pages
 from evidence.search.indexer import index_all
 from kernel.database.statement_limits import StatementTooLong, limit_statements
@@ -23,10 +26,12 @@ from kernel.principal import Principal
 from tests.conftest import make_caller, make_person
 from tests.support.calls import assert_problem, row_of
 from tests.support.evidence_logs import seal_everything, signing_with
+from tests.support.raw_database import sql, take_down_triggers
 from tests.support.statements import run_endless_statement
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from access.models import Tenant
     from registry.models import Tool
@@ -58,7 +63,43 @@ def call(caller: Caller, enable_by_review: Callable[..., Tool], grant: Callable[
     return row_of(caller.invoke(ECHO, {"text": "x"}))
 
 
+@pytest.fixture
+def dropped(call: Any, settings: Any, tmp_path: Path) -> Iterator[Path]:
+    """Where the archive should be in which the leaves of the call are, and are not."""
+    index_everything()
+    settings.TOOLHUB_ARCHIVE_URL = f"file://{tmp_path}/kept"
+    forget_bundles()
+    take_down_triggers()
+    sql("UPDATE evidence_fact SET leaf = %s WHERE invocation_id = %s", b"", call.pk)
+    yield tmp_path / "kept"
+    forget_bundles()
+
+
 # The page.
+
+
+@pytest.mark.parametrize("problem", [ArchivedFactUnavailable, ArchivedFactLost])
+def test_a_leaf_that_cannot_be_had_keeps_nobody_from_the_columns_of_facts(
+    problem: type[ArchivedFactUnavailable], call: Any, dropped: Path, auditor: Person
+) -> None:
+    if problem is ArchivedFactLost:
+        dropped.mkdir()  # it answers, and has nothing
+    begin, end = Fact.objects.filter(invocation_id=call.pk).order_by("pk")
+    client = auditor.client()
+    story, record = (client.get(reverse(name, args=[call.pk])) for name in ("invocation", "invocation_record"))
+    timeline = page(auditor, call.wire_id, view="timeline")
+    listed = client.get("/api/v1/evidence/facts", {"q": call.wire_id}).json()["data"]["facts"]
+    alone = client.get(reverse("fact", args=[begin.pk]))
+
+    assert shown(timeline) == [end.wire_id, begin.wire_id]
+    for answer, times in ((story, 2), (record, 2), (timeline, 1)):
+        assert answer.status_code == 200
+        assert answer.content.decode().count(problem.title()) >= times
+    assert "Without arguments that its schema knows" not in story.content.decode()
+    assert [(each["id"], each["leaf"], each["leaf_problem"]) for each in listed] == [
+        (each.wire_id, None, problem.reason) for each in (end, begin)
+    ]
+    assert alone.status_code == problem.status
 
 
 @pytest.mark.req("CARD-6", "TOOLS-18", "TOOLS-21")
