@@ -1,7 +1,11 @@
 """Problems of calls: what can go wrong with a call."""
 
+from django.utils.translation import gettext_noop
+
 from kernel.problems import PlatformCode, Problem, Retryable
 from unitools import runtime
+
+CALL_AGAIN = gettext_noop("The tool only reads: call again.")
 
 
 class CapabilityBlocked(Problem):
@@ -489,3 +493,8 @@ DOMAIN_PROBLEMS: dict[str, type[Problem]] = {
     runtime.AddressInvalid.code: AddressInvalid,
     runtime.ModelRetry.code: ToolSaysModelRetry,
 }
+
+
+def find_cut_remedy(side_effect: str) -> str:
+    """What to do about a call whose run was cut off; ``side_effect`` is of its tool's manifest."""
+    return CALL_AGAIN if side_effect in ("None", "Read") else OutcomeUnknown.cure
