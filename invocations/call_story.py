@@ -15,6 +15,7 @@ from django.utils.translation import gettext
 from invocations.approvals.asked_consents import can_ask_consent
 from invocations.call_costs.models import CallCost
 from invocations.call_outcomes import CallOutcome, classify_call
+from invocations.problems import OutcomeUnknown, RunCancelled, find_cut_remedy
 from invocations.run_profiles.services import find_profile_document
 from kernel.components.quantities import number
 from kernel.problems import find_problem_class
@@ -58,6 +59,7 @@ class CallStory:
     rules: list[str]
     refused_at: str
     problem: type[Problem] | None
+    cure: str
     steps: list[NextStep]
 
     @property
@@ -68,6 +70,7 @@ class CallStory:
 def tell_story(invocation: Invocation, begin: dict[str, Any], end: dict[str, Any], *, by: Principal) -> CallStory:
     """``begin`` and ``end``: the data of the leaves, empty where there is none."""
     outcome = classify_call(invocation.state, invocation.reason)
+    problem = find_problem_class(invocation.reason) if invocation.reason else None
     return CallStory(
         outcome=outcome,
         arguments=_describe_arguments((begin.get("input") or {}).get("shape")),
@@ -78,9 +81,17 @@ def tell_story(invocation: Invocation, begin: dict[str, Any], end: dict[str, Any
         cost=CallCost.objects.filter(invocation_id=invocation.pk).first(),
         rules=(begin.get("decision") or {}).get("rules") or [],
         refused_at=begin.get("refused_at") or "",
-        problem=find_problem_class(invocation.reason) if invocation.reason else None,
+        problem=problem,
+        cure=_find_cure(problem, invocation.version.side_effect if invocation.version else ""),
         steps=list_next_steps(invocation, by=by) if outcome in FAULTS else [],
     )
+
+
+def _find_cure(problem: type[Problem] | None, side_effect: str) -> str:
+    """Of a run that was cut off it depends on the tool."""
+    if problem is None:
+        return ""
+    return find_cut_remedy(side_effect) if issubclass(problem, OutcomeUnknown | RunCancelled) else problem.cure
 
 
 def _find_limits(invocation: Invocation) -> dict[str, Any]:

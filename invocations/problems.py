@@ -1,6 +1,10 @@
 """Problems of calls: what can go wrong with a call."""
 
+from django.utils.translation import gettext_noop
+
 from kernel.problems import PlatformCode, Problem, Retryable
+
+CALL_AGAIN = gettext_noop("The tool only reads: call again.")
 
 
 class CapabilityBlocked(Problem):
@@ -236,3 +240,8 @@ class AnswerErased(Problem):
         "The call succeeded, and what was stored of its answer has been erased since. That it took place stays proven."
     )
     cure = "Make a new call if the answer is needed again, under a new key where you send one."
+
+
+def find_cut_remedy(side_effect: str) -> str:
+    """What to do about a call whose run was cut off; ``side_effect`` is of its tool's manifest."""
+    return CALL_AGAIN if side_effect in ("None", "Read") else OutcomeUnknown.cure

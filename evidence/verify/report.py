@@ -164,7 +164,8 @@ class VerificationReport:
             before = f", {self.begun_before} began before the range" if self.begun_before else ""
             lines.append(f"calls      {self.pairs} began and ended, {self.open_calls} are open{before}")
         if self.commitments:
-            lines.append(f"values     {self.values} of {self.commitments} opened, and they are what was committed to")
+            opened = f"{self.values} of {self.commitments} opened, and they are what was committed to"
+            lines.append(f"values     {opened if self.values else f'none of {self.commitments} opened'}")
         shown = self.proven_proposals[:SHOWN_PROPOSALS]
         lines += [f"proposed   {each}" for each in shown]
         if self.proposals > len(shown):

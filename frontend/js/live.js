@@ -179,7 +179,7 @@ function start() {
   if (leaving || !wanted()) return;
   leaving = new AbortController();
   began = performance.now();
-  show('reconnecting');
+  show('connecting');
   // Locks are there in secure contexts only. Without them each tab would hold a connection, of which a browser has six.
   if (!navigator.locks) poll();
   else navigator.locks.request(NAME, { signal: leaving.signal }, lead).catch((error) => { if (error.name !== 'AbortError') throw error; });

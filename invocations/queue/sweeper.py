@@ -20,7 +20,7 @@ from invocations.approvals.held_calls import build_expiry_problem
 from invocations.chains.models import CHAIN_OPEN, Chain
 from invocations.end.end_record import Ending, end_call
 from invocations.models import FINAL, Invocation, State
-from invocations.problems import OutcomeUnknown, QueueTimeout
+from invocations.problems import OutcomeUnknown, QueueTimeout, find_cut_remedy
 from invocations.queue import outbox
 from invocations.queue.retries import may_run_again, requeue_call
 from invocations.replays.outbox import relay_waiting_replays
@@ -84,7 +84,7 @@ def close_overdue_call(invocation_id: UUID) -> bool:
     else:
         ending = Ending(
             state=State.OUTCOME_UNKNOWN,
-            problem=OutcomeUnknown(remedy="Check whether the effect took place before you call again."),
+            problem=OutcomeUnknown(remedy=find_cut_remedy(invocation.version.side_effect)),
         )
     actor = Principal.system("sweeper", tenant_id=invocation.tenant_id)
     won = end_call(invocation, ending, actor=actor, attempt=invocation.attempt, only=seen)

@@ -30,7 +30,7 @@ from invocations.end.service_outcomes import describe_answer_file, is_unsent, ma
 from invocations.files.services import load_run_files
 from invocations.metrics.call_metrics import count_side_effect, record_queue_wait
 from invocations.models import UNSENT, Invocation, State, build_box_name
-from invocations.problems import CallCancelled, OutcomeUnknown, RunCancelled
+from invocations.problems import CallCancelled, OutcomeUnknown, RunCancelled, find_cut_remedy
 from invocations.queue.claims import claim_next_call, places
 from invocations.queue.retries import derive_tool_key, may_run_again, requeue_call
 from invocations.queue.run_rows import INPUT
@@ -232,7 +232,7 @@ def execute_call(invocation: Invocation) -> Ending:
         if outcome.box and invocation.version.side_effect != "None":
             count_side_effect(boxed=outcome.image != DirectSandbox.image)
         if watch.given_up and outcome.status is RunStatus.CANCELLED and not outcome.nothing_ran:
-            lost = OutcomeUnknown(remedy="Check whether the effect took place before you call again.")
+            lost = OutcomeUnknown(remedy=find_cut_remedy(invocation.version.side_effect))
             state = State.OUTCOME_UNKNOWN
             ending = Ending(state=state, problem=lost, outcome=outcome, inputs=call.files, steps=steps.steps)
             return replace(ending, sent_files=call.sent_files)
@@ -334,7 +334,7 @@ def _cancelled(version: ToolVersion, outcome: RunOutcome, steps: StepLog) -> End
         remedy = "Call again if it is still wanted. Nothing took place."
         problem = CallCancelled("This call was cancelled before anything was sent to the service.", remedy=remedy)
     else:
-        remedy = "Check whether its effect took place before you call again."
+        remedy = find_cut_remedy(version.side_effect)
         problem = CallCancelled("This call was cancelled while it ran.", remedy=remedy)
     return Ending(state=State.CANCELLED, problem=problem, outcome=outcome, ran=ran, steps=steps.steps)
 

@@ -70,13 +70,13 @@ def tell_shopping(step: Steps, agent: DemoAgent) -> Json:
 
 
 def forget_old_consents(agent: DemoAgent, person: DemoPerson) -> None:
-    """Revoke what an earlier telling has left, so that this one starts where the first did."""
+    """Revoke earlier consents for the tool, also those of other stories, so that this one starts where a first one does."""
     for consent in agent.ask("GET", "/api/v1/consents").body["data"]["consents"]:
         if consent["tool"] == ORDER and consent["state"] == "approved":
             page = f"/consents/{consent['id']}"
             fields = {"decision": "revoke", "reason": "The demonstration is told from its beginning."}
             person.submit(page, f"{page}/decision", fields)
-            print_line(f"    (the consent {consent['id']} of an earlier telling was revoked)")
+            print_line(f"    ({consent['id']}, an earlier consent for this tool, was revoked)")
 
 
 def tell_order(step: Steps, agent: DemoAgent, person: DemoPerson, cart: Json) -> HubAnswer:

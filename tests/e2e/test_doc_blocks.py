@@ -17,6 +17,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 from dataclasses import dataclass, field
 from http.cookiejar import MozillaCookieJar
 from types import SimpleNamespace
@@ -29,7 +30,7 @@ from tests.e2e.conftest import Embedded, copy_of
 from tests.e2e.console import Person
 from tests.e2e.processes import python, run
 from tests.support.chat_provider import answer_request
-from tests.support.doc_blocks import ALL, PAGES, PYTHON, ROOT, SHELL, Block
+from tests.support.doc_blocks import ALL, PAGES, PYTHON, ROOT, SHELL, Block, blocks_of
 from tests.support.model_servers import model_server
 from tests.support.model_streams import chat_chunks
 from tests.support.sdk_calls import asked
@@ -70,7 +71,6 @@ class Finds:
 
 
 PAGES_FIND: dict[str, Finds] = {
-    "agents-and-keys.md": Finds(instead={"--tenant main": "--tenant demo"}),
     "configure-from-a-file.md": Finds(instead={"--tenant acme": "--tenant demo"}),
     "explain-a-call.md": Finds(env={"KEY": "$BUYERS_KEY"}),
     "give-tools-files.md": Finds(files={"june.csv": "day,sum\n1,2\n"}),
@@ -148,7 +148,8 @@ PROGRAMS = {
     "python": f'exec {sys.executable} "$@"',
     "unitools": f'PYTHONPATH={ROOT} exec {sys.executable} -m unitools "$@"',
 }
-FUNCTION = re.search(r"^hub\(\) .*$", (ROOT / "docs/tutorial/first-governed-call.md").read_text(), re.MULTILINE)
+TUTORIAL = ROOT / "docs" / "tutorial" / "first-governed-call.md"
+FUNCTION = re.search(r"^hub\(\) .*$", TUTORIAL.read_text(), re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +247,44 @@ def test_the_commands_of_a_page_work_as_they_are_written(page: Path, world: Worl
     )
 
     assert done.returncode == 0, f"{done.stderr}\n{done.stdout}"
+
+
+def test_the_tutorial_answers_what_it_shows(own_hub: Embedded, tmp_path: Path) -> None:
+    """Its commands in their order, with the decision of the person between them. What it shows as output comes, line by line."""
+    assert own_hub.credentials
+    shown = blocks_of(TUTORIAL)
+    setup, look, order, request, again, facts = (block.text for block in shown if block.language in SHELL)
+    tool, headers, kinds = (block.text for block in shown if block.language == "")
+    (tmp_path / "var").symlink_to(own_hub.data)
+
+    def type_in(*commands: str) -> str:
+        """In a terminal that knows what was set up in it."""
+        script = ["set -euo pipefail", setup.replace("http://127.0.0.1:8000", own_hub.url), *commands]
+        env = own_hub.env | {"no_proxy": "*"}
+        done = subprocess.run(
+            ["bash", "-c", "\n".join(script)],
+            env=env,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=180,
+        )
+        assert done.returncode == 0, f"{done.stderr}\n{done.stdout}"
+        return done.stdout.replace("\r", "")
+
+    with own_hub.served():
+        assert textwrap.dedent(type_in(look)) == tool
+        assert json.loads(type_in(order))["error"]["reason"] == "POLICY.CONSENT_REQUIRED"
+        consent = json.loads(type_in(request))["data"]
+        with Person(own_hub.url, "olivia", own_hub.credentials.password("olivia")) as olivia:
+            assert "Approve for a time" in olivia.open(f"/consents/{consent['id']}")[1]
+            olivia.decide(f"/consents/{consent['id']}", mode="period", reason="The tutorial asks for it.")
+        made = json.loads(type_in(order))
+        assert made["data"]["total"] == "195.61"
+        call = made["call"]["call_id"]
+        assert type_in(order, "echo ---", again).partition("---\n")[2] == re.sub(r"inv_\w+", call, headers)
+        assert type_in(facts.replace("CALL=inv_…", f"CALL={call}")) == kinds
 
 
 @pytest.mark.parametrize("page", blocks(PYTHON), ids=lambda page: page.name)

@@ -61,7 +61,7 @@ class WaitingGroup:
 def list_waiting_groups(by: Principal, now: datetime) -> list[WaitingGroup]:
     """Of each kind that the person may decide."""
     kinds: list[tuple[str, str, str, str, Callable[[Principal], list[WaitingItem]]]] = [
-        ("consents.decide", gettext("Calls that wait for consent"), "user-check", reverse("approvals"), _consents),
+        ("consents.decide", gettext("Requests for consent"), "user-check", reverse("approvals"), _consents),
         ("grants.give", gettext("Grants that were asked for"), "handshake", reverse("approvals"), _grant_requests),
         ("tools.review", gettext("Versions to review"), "git-compare", reverse("reviews"), _versions),
         (

@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.urls import reverse
 
+from access.consents.services import approve_consent, revoke_consent
 from access.halts import services as halts
 from access.models import Consent, Reach
 from evidence.models import Fact
+from invocations.models import Invocation
 from invocations.sandbox.base import RunOutcome, RunStatus
 from tests.support.calls import row_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from invocations.models import Invocation
     from registry.models import Tool
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell, ScriptedSandbox
@@ -204,6 +205,54 @@ def test_for_a_call_that_lacked_a_consent_somebody_asks_and_another_decides(
     fine = row_of(caller.invoke(ECHO, {"text": "z"}))
     answer = operator.client().post(reverse("consent_ask", args=[fine.pk]), {"purpose": "The report of this month."})
     assert answer.status_code == 422
+
+
+@pytest.mark.req("CARD-6")
+def test_a_consent_that_was_revoked_since_is_still_the_one_that_let_the_call_through(
+    enable: Callable[..., Tool],
+    grant: Callable[..., Any],
+    bell: Bell,
+    caller: Caller,
+    operator: Person,
+) -> None:
+    enable(side_effect="Read", consent={"required": True})
+    grant()
+    caller.invoke(ECHO, {"text": "x"}, on_consent="ask", purpose="The report of this month.")
+    consent = Consent.objects.get()
+    approve_consent(consent_id=consent.pk, reason="Fine.", by=operator.by, mode="period")
+    call = row_of(caller.invoke(ECHO, {"text": "x"}))
+    assert call.consent_id == consent.pk
+    link = f'href="{reverse("consent", args=[consent.pk])}"'
+
+    def tell() -> list[str]:
+        """Of the consent: the story, and the field of the call."""
+        page = read(operator, call)
+        story, rest = page.partition('<ol class="story">')[2].split("</ol>", 1)
+        return [story, rest]
+
+    for said in tell():
+        assert link in said
+        assert "since)" not in said
+    revoke_consent(consent_id=consent.pk, reason="No more.", by=operator.by)
+    for said in tell():
+        assert link in said
+        assert "(revoked since)" in said
+        assert "Revoked" not in said
+
+
+@pytest.mark.req("CARD-6")
+def test_a_call_that_waits_for_a_consent_was_not_allowed_by_it(
+    enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell, caller: Caller, operator: Person
+) -> None:
+    enable(side_effect="Read", consent={"required": True})
+    grant()
+    caller.invoke(ECHO, {"text": "x"}, on_consent="hold", purpose="Why.", headers={"Prefer": "respond-async"})
+
+    story = read(operator, Invocation.objects.get()).partition('<ol class="story">')[2].partition("</ol>")[0]
+
+    assert "and needs the consent" in story
+    assert "Requested" in story
+    assert "and by the consent" not in story
 
 
 @pytest.mark.req("CARD-6")

@@ -207,9 +207,12 @@ def test_opened_values_are_for_who_may_reveal_and_each_is_a_fact_first(
     with pytest.raises(RevealReasonTooShort):
         make_export(format="bundle", opens=True, reason="why", by=auditor.by)
 
+    closed = verified(made(format="bundle", by=auditor.by), tmp_path)
+    assert "values     none of 3 opened\n" in closed.stdout
     job = made(format="bundle", opens=True, reason=REASON, by=auditor.by)
     done = verified(job, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
+    assert " opened, and they are what was committed to\n" in done.stdout
     assert job.chunks == -(-job.stop // 2) + 1  # few facts in a piece, for their values may be large
     reads = Fact.objects.filter(kind=Kind.SNAPSHOT_READ, invocation_id=call.pk, actor_id=auditor.by.id)
     assert reads.count() == 2

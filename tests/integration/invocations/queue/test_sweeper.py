@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.db import transaction
+from django.test import Client
+from django.urls import reverse
 
 from access.consents import services as consents
 from access.models import Consent
 from evidence.models import Fact
 from invocations.end.end_record import Ending, build_caller_principal, end_call
 from invocations.models import FINAL, TRANSITIONS, Attempt, Invocation, State
-from invocations.problems import OutcomeUnknown
+from invocations.problems import CALL_AGAIN, OutcomeUnknown
 from invocations.queue import sweeper
 from invocations.queue.claims import claim_call
 from invocations.queue.outbox import LOST_MESSAGE_AFTER
@@ -23,6 +25,7 @@ from kernel import loops
 from kernel.observability.log_context import read_log_field
 from tests.support.calls import PAIR, kinds_of, row_of
 from tests.support.concurrency import at_once
+from tests.support.policies_in_force import permit, put_in_force
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -326,3 +329,38 @@ def test_a_final_state_is_never_left_by_finish(queued: Invocation) -> None:
     assert first
     assert not any(again)
     assert kinds_of(queued) == PAIR
+
+
+@pytest.mark.req("TOOLS-18")
+@pytest.mark.parametrize(
+    ("manifest", "remedy"),
+    [
+        ({"side_effect": "None"}, CALL_AGAIN),
+        ({"side_effect": "Read"}, CALL_AGAIN),
+        ({"side_effect": "Network", "capabilities": {"net": [{"host": "api.example.org"}]}}, OutcomeUnknown.cure),
+    ],
+)
+def test_who_lost_a_call_looks_for_an_effect_only_where_the_tool_may_have_had_one(
+    manifest: dict[str, Any],
+    remedy: str,
+    caller: Caller,
+    enable: Callable[..., Tool],
+    grant: Callable[..., Any],
+    operator: Person,
+    bell: Bell,
+    sandbox: ScriptedSandbox,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sandbox, "missing", lambda profile, *, by_gate=False: ())
+    put_in_force(permit())
+    enable(**manifest)
+    grant()
+    answer = caller.invoke(ECHO, {"text": "x"}, headers={"Prefer": "respond-async"})
+    assert answer.status_code == 202, answer.json()
+    lost = running(row_of(answer))
+
+    assert sweeper.close_overdue_call(lost.pk)
+
+    told = Client().get(f"/api/v1/invocations/{lost.wire_id}", headers=caller.headers()).json()
+    assert told["error"]["remedy"] == remedy
+    assert remedy in operator.client().get(reverse("invocation", args=[lost.pk])).content.decode()
