@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from html import unescape
 from typing import TYPE_CHECKING
+from urllib.parse import urljoin
 
 import pytest
 from django.urls import reverse
@@ -40,7 +41,7 @@ def read_pages(client: Client, address: str) -> list[str]:
         assert answer.status_code == 200
         pages.append(answer.content.decode())
         found = NEXT.search(pages[-1])
-        url = address + unescape(found[1]) if found else ""
+        url = urljoin(address, unescape(found[1])) if found else ""
     return pages
 
 
