@@ -148,7 +148,11 @@ def build_decisions_batch(row: Replay) -> ReplayBatch:
 def _with_policy(row: Replay) -> ReplayBatch:
     """All of the period at once: to decide takes microseconds."""
     assert row.policy is not None
-    rows = list_begin_facts(row).reverse().values_list("invocation_id", "tenant_id", "leaf", "leaf_hash", "seal__leaf_index")
+    rows = (
+        list_begin_facts(row)
+        .reverse()
+        .values_list("invocation_id", "tenant_id", "leaf", "leaf_hash", "seal__leaf_index")
+    )
     rows = rows[: min(row.most, SIMULATED)]
     done = simulate_calls(_begins(rows), layers_under(row.policy))
     counts = {str(change): count for change, count in done.counts.items()}
