@@ -65,11 +65,7 @@ class TimelineEntry:
 
     @property
     def why(self) -> str:
-        """The reason that a person gave for a decision. Older leaves hold it; it is sealed beside those of today. Of a fact whose leaf
-        cannot be had it is not known, and why not is said.
-        """
-        if problem := getattr(self.fact, "leaf_problem", None):
-            return str(problem.detail)
+        """The reason that a person gave for a decision. Older leaves hold it; it is sealed beside those of today."""
         said, leaf = getattr(self.fact, "words", None), bytes(self.fact.leaf)
         if not said and any(f'"{name}":'.encode() in leaf for name in GIVEN):
             said = self.fact.content.get("data", {})
@@ -86,6 +82,7 @@ class TimelineEntry:
             "outcome": self.outcome,
             "reason": fact.reason,
             "why": self.why,
+            "problem": getattr(fact, "leaf_problem", None),
             "subject": fact.subject,
             "subject_url": find_page_url(fact.subject),
             "tool": fact.tool if fact.invocation_id else "",
