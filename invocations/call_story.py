@@ -91,7 +91,7 @@ def _find_cure(problem: type[Problem] | None, side_effect: str) -> str:
     """Of a run that was cut off it depends on the tool."""
     if problem is None:
         return ""
-    return find_cut_remedy(side_effect) if issubclass(problem, OutcomeUnknown | RunCancelled) else problem.cure
+    return find_cut_remedy(side_effect) if problem in (OutcomeUnknown, RunCancelled) else problem.cure
 
 
 def _find_limits(invocation: Invocation) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from django.utils.translation import gettext_noop
 
 from kernel.problems import PlatformCode, Problem, Retryable
 
-CALL_AGAIN = gettext_noop("The tool only reads: call again.")
+CALL_AGAIN = gettext_noop("The tool only reads: call again if it is still wanted. What it has cost so far stays spent.")
 
 
 class CapabilityBlocked(Problem):
