@@ -84,7 +84,7 @@ def close_overdue_call(invocation_id: UUID) -> bool:
     else:
         ending = Ending(
             state=State.OUTCOME_UNKNOWN,
-            problem=OutcomeUnknown(remedy=find_cut_remedy(invocation.version.side_effect)),
+            problem=OutcomeUnknown(remedy=find_cut_remedy(invocation.version)),
         )
     actor = Principal.system("sweeper", tenant_id=invocation.tenant_id)
     won = end_call(invocation, ending, actor=actor, attempt=invocation.attempt, only=seen)
