@@ -433,8 +433,8 @@ def was_left_unknown(invocation: Invocation) -> bool:
 def _end_call(invocation: Invocation, ending: Ending, *, actor: Principal, attempt: int, only: Q | None) -> bool:
     now = datetime.now(UTC)
     if not ending.ran and was_left_unknown(invocation):  # it did not run this time; nobody knows what it did before
-        remedy = find_cut_remedy(invocation.version.side_effect if invocation.version else "")
-        ending = Ending(state=State.OUTCOME_UNKNOWN, problem=OutcomeUnknown(remedy=remedy), steps=ending.steps)
+        problem = OutcomeUnknown(remedy=find_cut_remedy(invocation.version))
+        ending = Ending(state=State.OUTCOME_UNKNOWN, problem=problem, steps=ending.steps)
     reason = ending.problem.reason if ending.problem else ""
     if ending.state == State.OUTCOME_UNKNOWN and reason not in UNKNOWN_OUTCOMES:
         raise ValueError(f"A call whose outcome is unknown would not be found by its reason, {reason!r}.")
