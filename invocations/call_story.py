@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from invocations.models import Invocation
     from kernel.principal import Principal
     from kernel.problems import Problem
+    from registry.models import ToolVersion
 
 FAULTS = (CallOutcome.FAILED, CallOutcome.DENIED, CallOutcome.REFUSED, CallOutcome.UNKNOWN)
 LACKS_GRANT = ("AUTH.NO_GRANT", "AUTH.SCOPE_MISSING", "AUTH.CONDITION_UNMET")
@@ -82,16 +83,16 @@ def tell_story(invocation: Invocation, begin: dict[str, Any], end: dict[str, Any
         rules=(begin.get("decision") or {}).get("rules") or [],
         refused_at=begin.get("refused_at") or "",
         problem=problem,
-        cure=_find_cure(problem, invocation.version.side_effect if invocation.version else ""),
+        cure=_find_cure(problem, invocation.version),
         steps=list_next_steps(invocation, by=by) if outcome in FAULTS else [],
     )
 
 
-def _find_cure(problem: type[Problem] | None, side_effect: str) -> str:
+def _find_cure(problem: type[Problem] | None, version: ToolVersion | None) -> str:
     """Of a run that was cut off it depends on the tool."""
     if problem is None:
         return ""
-    return find_cut_remedy(side_effect) if issubclass(problem, OutcomeUnknown | RunCancelled) else problem.cure
+    return find_cut_remedy(version) if problem in (OutcomeUnknown, RunCancelled) else problem.cure
 
 
 def _find_limits(invocation: Invocation) -> dict[str, Any]:

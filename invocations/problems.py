@@ -1,10 +1,17 @@
 """Problems of calls: what can go wrong with a call."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from django.utils.translation import gettext_noop
 
 from kernel.problems import PlatformCode, Problem, Retryable
 
-CALL_AGAIN = gettext_noop("The tool only reads: call again.")
+if TYPE_CHECKING:
+    from registry.models import ToolVersion
+
+CALL_AGAIN = gettext_noop("The tool only reads: call again if it is still wanted. What it has cost so far stays spent.")
 
 
 class CapabilityBlocked(Problem):
@@ -242,6 +249,7 @@ class AnswerErased(Problem):
     cure = "Make a new call if the answer is needed again, under a new key where you send one."
 
 
-def find_cut_remedy(side_effect: str) -> str:
-    """What to do about a call whose run was cut off; ``side_effect`` is of its tool's manifest."""
-    return CALL_AGAIN if side_effect in ("None", "Read") else OutcomeUnknown.cure
+def find_cut_remedy(version: ToolVersion | None) -> str:
+    """What to do about a call of this version whose run was cut off."""
+    only_reads = version is not None and version.side_effect in ("None", "Read")
+    return CALL_AGAIN if only_reads else OutcomeUnknown.cure

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from socket import gethostname
 from typing import TYPE_CHECKING
 
@@ -36,7 +37,8 @@ class ProcessName:
 def find_role(words: Sequence[str]) -> str:
     """``words``: how the process was started."""
     program, *more = words
-    if "celery" in program:
+    path = Path(program)
+    if "celery" in (path.name, path.parent.name):  # the second: `python -m celery`
         return WORKER if "worker" in more else OTHER
     return _COMMANDS.get(more[0], OTHER) if more else OTHER
 

@@ -83,7 +83,8 @@ def check_running_processes(app_configs: Any, databases: Sequence[str] | None = 
     del app_configs
     hint = (
         "Nothing was changed. Stop it (it finishes what it does) and type this again. A process of before may be any: it is of a "
-        "version that does not say what it is. One whose host is gone ends with `SELECT pg_terminate_backend({})`."
+        "version that does not say what it is. The sessions of one whose host is gone are ended by a superuser, or by the role that "
+        "it signed in as: `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '{}'`."
     )
     found: list[CheckMessage] = []
     for alias in databases or []:
@@ -94,7 +95,7 @@ def check_running_processes(app_configs: Any, databases: Sequence[str] | None = 
             if migration:
                 which = f"{who.role or 'a process of before'} {who.pid} on {who.host}"
                 sentence = f"{which} works on this database, and cannot beside {migration}."
-                found.append(Error(sentence, hint=hint.format(each.sessions[0]), id="toolhub.E003"))
+                found.append(Error(sentence, hint=hint.format(who), id="toolhub.E003"))
     return found
 
 

@@ -121,7 +121,7 @@ class McpConversation(ABC):
 
     def ping(self) -> None:
         """Have a request answered, however: it may be refused, or not answered in time. A later answer is passed over."""
-        with suppress(RequestRefused, ServerEnded):
+        with suppress(RequestRefused, ServerEnded, ServerUnfit):
             self.request("ping", {})
 
     def list_tools(self) -> list[dict[str, Any]]:

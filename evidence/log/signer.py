@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from evidence.log.signers.base import CheckpointSigner
 
 NOT_WHOLE = (
-    "Remove what is left of the key that was being made, which has signed nothing, and try again. A key has four objects: a public "
-    "and a private half, and both again of its clock."
+    "Remove what is left of the key that was being made, which has signed nothing, and try again. Beside each key is that of its "
+    "clock; in a token each has a public and a private half."
 )
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('toolhub: signing keys', 0))"
 

@@ -77,12 +77,18 @@ def vkeys_to_hand_out() -> list[tuple[str, str]]:
 
 
 def register_keys() -> list[LogPublicKey]:
-    """The keys that sign now, the current one first. A new one is published, and becomes a fact, before it signs anything."""
+    """The keys that sign now, the current one first. A new one is published, and becomes a fact, before it signs anything. Raises
+    :class:`KeyUnavailable` where none is left: nothing is published unsigned.
+    """
     given, known = check_signing_keys()
     for key in given:
         if key.name not in known:
             _add(key)
-    return signing_keys()
+    keys = signing_keys()
+    if not keys:
+        signer = get_signer()
+        raise KeyUnavailable(f"No key in {signer.place} signs: those that did are retired.", remedy=signer.lost)
+    return keys
 
 
 def _add(key: LogPublicKey) -> None:
@@ -144,6 +150,8 @@ def replace_lost_keys() -> str:
             )
         if not given:  # else an earlier try has made it, and came no further
             signer.make_first_key(next_name(known))
+            if not signer.list_keys():
+                raise KeyUnavailable(f"No signing key in {signer.place} is whole.", remedy=NOT_WHOLE)
         _retire(list(known))
     return register_keys()[0].name
 

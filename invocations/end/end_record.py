@@ -36,7 +36,7 @@ from invocations.files.services import KeptFiles
 from invocations.metrics.call_metrics import count_call
 from invocations.model_calls.model_facts import describe_answered_model
 from invocations.models import CALLED_VERSION, LOST, MOVED, Attempt, Invocation, State
-from invocations.problems import OutcomeUnknown
+from invocations.problems import OutcomeUnknown, find_cut_remedy
 from invocations.proposals.proposal_links import hash_proposals
 from invocations.signals import call_ended
 from invocations.step_log import read_step_result
@@ -433,7 +433,8 @@ def was_left_unknown(invocation: Invocation) -> bool:
 def _end_call(invocation: Invocation, ending: Ending, *, actor: Principal, attempt: int, only: Q | None) -> bool:
     now = datetime.now(UTC)
     if not ending.ran and was_left_unknown(invocation):  # it did not run this time; nobody knows what it did before
-        ending = Ending(state=State.OUTCOME_UNKNOWN, problem=OutcomeUnknown(), steps=ending.steps)
+        problem = OutcomeUnknown(remedy=find_cut_remedy(invocation.version))
+        ending = Ending(state=State.OUTCOME_UNKNOWN, problem=problem, steps=ending.steps)
     reason = ending.problem.reason if ending.problem else ""
     if ending.state == State.OUTCOME_UNKNOWN and reason not in UNKNOWN_OUTCOMES:
         raise ValueError(f"A call whose outcome is unknown would not be found by its reason, {reason!r}.")

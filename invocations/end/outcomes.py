@@ -52,8 +52,8 @@ def _domain(outcome: RunOutcome) -> Problem:
     return cls(outcome.error_message, details=outcome.error_details)
 
 
-def classify_outcome(outcome: RunOutcome, *, side_effect: str) -> tuple[State, Problem]:
-    """For every status but OK and TIMED_OUT. ``side_effect``: of the tool's manifest."""
+def classify_outcome(outcome: RunOutcome, *, version: ToolVersion) -> tuple[State, Problem]:
+    """For every status but OK and TIMED_OUT."""
     match outcome.status:
         case RunStatus.DOMAIN_ERROR:
             return State.FAILED, _domain(outcome)
@@ -101,9 +101,9 @@ def classify_outcome(outcome: RunOutcome, *, side_effect: str) -> tuple[State, P
         case RunStatus.CANCELLED if outcome.nothing_ran:
             return State.CANCELLED, problems.HubStopping(remedy="Call again. Nothing has run.")
         case RunStatus.CANCELLED:
-            return State.CANCELLED, problems.RunCancelled(remedy=problems.find_cut_remedy(side_effect))
+            return State.CANCELLED, problems.RunCancelled(remedy=problems.find_cut_remedy(version))
         case _:
-            return State.OUTCOME_UNKNOWN, problems.OutcomeUnknown(remedy=problems.find_cut_remedy(side_effect))
+            return State.OUTCOME_UNKNOWN, problems.OutcomeUnknown(remedy=problems.find_cut_remedy(version))
 
 
 def hash_sources(report: dict[str, Any]) -> list[dict[str, str]]:
@@ -162,7 +162,7 @@ def build_ending(
                 outcome, limits, limiters=limiters, manifest=version.view, is_asked=is_asked
             )
         else:
-            state, problem = classify_outcome(outcome, side_effect=version.side_effect)
+            state, problem = classify_outcome(outcome, version=version)
         return Ending(
             state=state,
             problem=problem,

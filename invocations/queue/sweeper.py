@@ -82,8 +82,10 @@ def close_overdue_call(invocation_id: UUID) -> bool:
             ran=False,
         )
     else:
-        side_effect = invocation.version.side_effect if invocation.version else ""
-        ending = Ending(state=State.OUTCOME_UNKNOWN, problem=OutcomeUnknown(remedy=find_cut_remedy(side_effect)))
+        ending = Ending(
+            state=State.OUTCOME_UNKNOWN,
+            problem=OutcomeUnknown(remedy=find_cut_remedy(invocation.version)),
+        )
     actor = Principal.system("sweeper", tenant_id=invocation.tenant_id)
     won = end_call(invocation, ending, actor=actor, attempt=invocation.attempt, only=seen)
     if won:  # a worker that is alive sees it with its next heartbeat and ends the box; one that is not took it along

@@ -232,7 +232,7 @@ def execute_call(invocation: Invocation) -> Ending:
         if outcome.box and invocation.version.side_effect != "None":
             count_side_effect(boxed=outcome.image != DirectSandbox.image)
         if watch.given_up and outcome.status is RunStatus.CANCELLED and not outcome.nothing_ran:
-            lost = OutcomeUnknown(remedy=find_cut_remedy(invocation.version.side_effect))
+            lost = OutcomeUnknown(remedy=find_cut_remedy(invocation.version))
             state = State.OUTCOME_UNKNOWN
             ending = Ending(state=state, problem=lost, outcome=outcome, inputs=call.files, steps=steps.steps)
             return replace(ending, sent_files=call.sent_files)
@@ -334,7 +334,7 @@ def _cancelled(version: ToolVersion, outcome: RunOutcome, steps: StepLog) -> End
         remedy = "Call again if it is still wanted. Nothing took place."
         problem = CallCancelled("This call was cancelled before anything was sent to the service.", remedy=remedy)
     else:
-        remedy = find_cut_remedy(version.side_effect)
+        remedy = find_cut_remedy(version)
         problem = CallCancelled("This call was cancelled while it ran.", remedy=remedy)
     return Ending(state=State.CANCELLED, problem=problem, outcome=outcome, ran=ran, steps=steps.steps)
 

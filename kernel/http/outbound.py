@@ -42,6 +42,10 @@ class OutboundFailed(Exception):
     """Nobody answered, or not as expected, in a sentence."""
 
 
+class OutboundTooLarge(OutboundFailed):
+    """The answer is longer than what is taken; it would be again."""
+
+
 @dataclass(frozen=True, slots=True)
 class OutboundResponse:
     """``headers`` by their names in lower case."""
@@ -224,8 +228,10 @@ def send_request(
         connection.close()
     if connection.is_hung_up:  # an end that the server has not made
         raise OutboundFailed(f"{target.host} did not answer in time.")
+    if read and response.length and len(said) <= most_bytes:
+        raise OutboundFailed(f"{target.host} did not answer: the connection ended within the answer.")
     if len(said) > most_bytes:
-        raise OutboundFailed(f"{target.host} answered with more than {most_bytes:,} bytes.")
+        raise OutboundTooLarge(f"{target.host} answered with more than {most_bytes:,} bytes.")
     if response.status not in statuses:
         raise OutboundFailed(f"{target.host} answered {response.status}.")
     return OutboundResponse(response.status, said, {name.lower(): value for name, value in response.getheaders()})

@@ -19,7 +19,7 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from django.conf import settings
 
-from kernel.http.outbound import AddressRefused, OutboundFailed, send_request
+from kernel.http.outbound import AddressRefused, OutboundFailed, OutboundTooLarge, send_request
 from registry.dependencies import failures
 from registry.dependencies.failures import CannotBuild
 from registry.dependencies.npm_archives import (
@@ -196,6 +196,8 @@ def _ask_registry(address: str, headers: dict[str, str]) -> OutboundResponse:
                 most_bytes=MAX_PACKED_BYTES,
                 within_s=ends - time.monotonic(),
             )
+        except OutboundTooLarge:
+            raise
         except OutboundFailed:
             tries -= 1
             if not tries or time.monotonic() + PAUSE_S >= ends:

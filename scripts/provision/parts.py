@@ -112,6 +112,7 @@ ALSO_WITH_SQLITE = (
     "tests/integration/evidence/log/test_sealer.py",
     "tests/integration/evidence/search/test_fact_search.py",
     "tests/integration/evidence/search/test_search_of_a_call.py",
+    "tests/integration/evidence/search/test_search_pages.py",
     "tests/integration/evidence/sinks/test_event_sinks.py",
     "tests/integration/evidence/test_master_key_check_values.py",
     "tests/integration/invocations/accept/test_begin_end_pairs.py",

@@ -200,5 +200,7 @@ def test_without_scripts_there_is_a_link_to_look_again(hub: Embedded, browser: B
         page = sign_in(olivia, hub)
         page.goto(f"{hub.url}/invocations?tool={QUOTE}")
         expect(page.locator("#live")).to_be_hidden()
+        expect(page.locator("#live")).to_have_attribute("data-state", "connecting")
+        expect(page.locator("#live > :not(.dot, [hidden])")).to_have_text("Connecting")
         page.get_by_role("link", name="Refresh").click()
         expect(page).to_have_url(f"{hub.url}/invocations?tool={QUOTE}")

@@ -74,7 +74,8 @@ class TransitSigner:
 
     def make_first_key(self, name: str = FIRST) -> None:
         for each in (name + _CLOCK, name):
-            self._ask("POST", f"keys/{self.prefix}-{each}", {"type": "ed25519"})
+            if self._ask("POST", f"keys/{self.prefix}-{each}", {"type": "ed25519"}) is None:
+                raise KeyUnavailable(f"There is no transit engine at {self.url}.", remedy=LOST)
 
     def add_key(self) -> str:
         name = next_name(self._names())

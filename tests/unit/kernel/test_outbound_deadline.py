@@ -55,6 +55,24 @@ def test_a_server_that_says_no_more_is_left_at_the_deadline(scheme: str, said: b
         outbound.send_request(f"{scheme}://127.0.0.1:{port}/", within_s=SOON_S)
 
 
+@pytest.mark.parametrize("said", [b"", b"half of it"])
+def test_an_answer_that_ends_before_its_length_is_none(said: bytes) -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n"
+
+    def serve() -> None:
+        taken, _ = server.accept()
+        with taken:
+            taken.recv(4096)
+            taken.sendall(head + said)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        with pytest.raises(outbound.OutboundFailed, match="ended within the answer"):
+            outbound.send_request(f"http://127.0.0.1:{server.getsockname()[1]}/")
+        thread.join(60)
+
+
 def test_a_name_server_that_says_nothing_is_left_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     done = threading.Event()
 

@@ -127,9 +127,10 @@ def test_it_has_answered_one_request_before_its_call(make_server: Callable[[str]
     [
         "() => undefined",
         "({ id }) => { send({ id, error: { code: -32601, message: 'Method not found' } }); }",
+        "({ id }) => { send({ id, result: 'pong' }); }",
         "({ id }) => { late = id; }",
     ],
-    ids=["never", "refused", "with the call"],
+    ids=["never", "refused", "no object", "with the call"],
 )
 def test_whatever_comes_of_its_ping_its_call_has_its_own_answer(
     make_server: Callable[[str], NodeServer], monkeypatch: pytest.MonkeyPatch, pings: str

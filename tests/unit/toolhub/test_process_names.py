@@ -27,6 +27,7 @@ def test_services_of_compose_say_what_they_are(service: str) -> None:
         (["/venv/lib/celery/__main__.py", "-A", "toolhub", "worker"], WORKER),
         (["/srv/toolhub/.venv/bin/celery", "-A", "toolhub", "inspect", "ping"], OTHER),
         (["manage.py", "keep", "--once"], KEEPER),
+        (["/home/celery/toolhub/manage.py", "keep"], KEEPER),
         (["manage.py"], OTHER),
         (["-c"], OTHER),
     ],

@@ -14,15 +14,18 @@ import pytest
 from django.conf import settings as configured
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from django.utils import timezone
 from pkcs11 import ObjectClass
 
 from evidence.log.signer import choose_signer, make_signing_key
 from evidence.log.signers.tokens import TokenSigner
-from evidence.log.signing_keys import rotate_key
-from evidence.models import Fact, LogKey
+from evidence.log.signers.transit import TransitSigner
+from evidence.log.signing_keys import replace_lost_keys, rotate_key
+from evidence.models import Fact, LogKey, Pending
 from evidence.problems import KeyUnavailable
 from kernel.ids import new_id
 from tests.support.evidence_logs import check_log, seal_everything, signing_with, write_facts
+from tests.support.http_server import QuietHandler, serve_requests
 from tests.support.soft_tokens import list_files, make_token
 from tests.support.transit_engine import serve_transit_engine
 
@@ -116,6 +119,56 @@ def test_a_key_of_which_something_is_missing_is_no_key(token: TokenSigner, monke
 
     assert list(LogKey.objects.values_list("name", flat=True)) == ["k1"]
     assert [key.name for key in token.list_keys()] == ["k1"]
+
+
+@pytest.mark.req("OPS-5", "TOOLS-18")
+@pytest.mark.django_db
+def test_a_lost_key_is_replaced_by_a_whole_one_or_not_at_all(
+    token: TokenSigner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_signing_key()
+    write_facts(new_id(), 1)
+    seal_everything()
+    with token._opened() as session:
+        for each in list(session.get_objects({})):
+            each.destroy()
+    monkeypatch.setattr(token, "make_first_key", lambda name: None)
+
+    with pytest.raises(KeyUnavailable, match="is whole"):
+        replace_lost_keys()
+
+    assert LogKey.objects.get().retired_at is None
+
+
+@pytest.mark.req("OPS-5", "TOOLS-18")
+@pytest.mark.django_db
+def test_nothing_is_sealed_without_a_key_that_signs(token: TokenSigner) -> None:
+    make_signing_key()
+    tenant_id = new_id()
+    write_facts(tenant_id, 1)
+    seal_everything()
+    LogKey.objects.update(retired_at=timezone.now())
+    write_facts(tenant_id, 1)
+
+    with pytest.raises(KeyUnavailable, match="those that did are retired"):
+        seal_everything()
+
+    assert Pending.objects.filter(tenant_id=tenant_id).count() == 1
+
+
+@pytest.mark.req("OPS-5")
+def test_an_address_without_a_transit_engine_makes_no_key(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("s.first")
+
+    class Nowhere(QuietHandler):
+        def do_POST(self) -> None:  # noqa: N802  names of the library
+            self.read_body()
+            self.write_answer(404, b'{"errors": []}')
+
+    with serve_requests(Nowhere) as port:
+        signer = TransitSigner(f"http://127.0.0.1:{port}/v1/other", token_file=tmp_path / "token")
+        with pytest.raises(KeyUnavailable, match="There is no transit engine at"):
+            signer.make_first_key()
 
 
 @pytest.mark.req("OPS-5", "TOOLS-18")
