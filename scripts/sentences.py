@@ -36,7 +36,7 @@ BESIDE = (
     *("evidence/exports/storage", "registry/discovery", "registry/model_providers/circuits"),
     *(f"invocations/{each}" for each in ("callbacks", "event_streams", "mcp", "model_calls", "proposals", "dispatch")),
 )
-MAKERS = {"at", "refuse", "_refuse"}  # beside the classes themselves
+MAKERS = {"at", "refuse", "_refuse", "_fail"}  # beside the classes themselves
 NAMED = {"detail", "remedy"}
 LEAST_LETTERS = 8  # of a sentence's own: with fewer it would be found in others
 

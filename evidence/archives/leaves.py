@@ -71,17 +71,24 @@ def _read_bundle(url: str, tenant_id: UUID, n: int, age: int) -> list[bytes]:
     return _read_entries(tenant_id, n)
 
 
-def read_archived_leaf(tenant_id: UUID, index: int, hash: bytes) -> bytes:
-    """What was sealed. ``hash``: what the hub has of it; another leaf is not had from the archive. Raises
-    :class:`ArchivedFactUnavailable`, and :class:`ArchivedFactLost` where the archive has no such leaf.
-    """
+def _find_leaf(tenant_id: UUID, index: int, hash: bytes) -> bytes:
     n, place = divmod(index, TILE_WIDTH)
     leaves = _read_bundle(settings.TOOLHUB_ARCHIVE_URL, tenant_id, n, int(time.monotonic() // KEPT_S))
     leaf = leaves[place] if place < len(leaves) else b""
     if not leaf or leaf_hash(leaf) != hash:
-        _read_bundle.cache_clear()  # somebody may put it right
         raise ArchivedFactLost
     return leaf
+
+
+def read_archived_leaf(tenant_id: UUID, index: int, hash: bytes) -> bytes:
+    """What was sealed. ``hash``: what the hub has of it; another leaf is not had from the archive. Raises
+    :class:`ArchivedFactUnavailable`, and :class:`ArchivedFactLost` where the archive has no such leaf.
+    """
+    try:
+        return _find_leaf(tenant_id, index, hash)
+    except ArchivedFactLost:
+        _read_bundle.cache_clear()  # somebody may put it right
+        raise
 
 
 def restore_leaf(leaf: bytes | memoryview, tenant_id: UUID, index: int | None, hash: bytes | memoryview) -> bytes:
@@ -101,27 +108,33 @@ def load_leaf(fact: Fact) -> bytes:
 
 def load_leaves(facts: Iterable[Fact]) -> None:
     """Those of all facts that have none in the database, at once."""
-    lacking = {fact.pk: fact for fact in facts if fact.has_archived_leaf}
-    seals = Seal.objects.filter(pk__in=lacking).order_by("leaf_index")
-    found = dict(seals.values_list("pk", "leaf_index")) if lacking else {}
-    for pk, index in found.items():
-        fact = lacking[pk]
-        fact.leaf = read_archived_leaf(fact.tenant_id, index, bytes(fact.leaf_hash))
-    if len(found) < len(lacking):
-        raise ArchivedFactLost
+    for fact, index in _locate_leaves(facts):
+        fact.leaf = restore_leaf(b"", fact.tenant_id, index, fact.leaf_hash)
 
 
 def load_leaves_at_hand(facts: Iterable[Fact]) -> None:
     """As :func:`load_leaves`, for who shows columns too: a fact whose leaf cannot be had says why not (``leaf_problem``)."""
-    rows = list(facts)
-    try:
-        load_leaves(rows)
-    except ArchivedFactUnavailable:
-        for fact in rows:
-            try:
-                load_leaves([fact])
-            except ArchivedFactUnavailable as problem:
-                fact.leaf_problem = problem
+    lost = False
+    for fact, index in _locate_leaves(facts):
+        try:
+            if index is None:  # only what is sealed is archived
+                raise ArchivedFactLost
+            fact.leaf = _find_leaf(fact.tenant_id, index, bytes(fact.leaf_hash))
+        except ArchivedFactUnavailable as problem:
+            fact.leaf_problem = problem
+            lost = lost or isinstance(problem, ArchivedFactLost)
+    if lost:
+        _read_bundle.cache_clear()  # somebody may put it right; once, for others of a bundle are read from what was kept
+
+
+def _locate_leaves(facts: Iterable[Fact]) -> list[tuple[Fact, int | None]]:
+    """The facts that have no leaf in the database, and which of its log each is, in that order; those that are not sealed last."""
+    lacking = {fact.pk: fact for fact in facts if fact.has_archived_leaf}
+    if not lacking:
+        return []
+    found = dict(Seal.objects.filter(pk__in=lacking).order_by("leaf_index").values_list("pk", "leaf_index"))
+    unsealed = [(fact, None) for pk, fact in lacking.items() if pk not in found]
+    return [*((lacking[pk], index) for pk, index in found.items()), *unsealed]
 
 
 def count_archived_leaves(tenant_id: UUID) -> int:

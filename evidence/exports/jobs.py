@@ -15,6 +15,7 @@ from django.conf import settings
 from django.db import DatabaseError, transaction
 from django.db.models import F, Q
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 
 from evidence import services as evidence
 from evidence.exports.formats import FORMATS
@@ -44,12 +45,11 @@ if TYPE_CHECKING:
 log = logging.getLogger("toolhub.exporter")
 EVERY_S = 1.0
 MIB = 1024 * 1024
-TOO_MANY = "It would hold more than {most} facts. Narrow the query or the range."
 LOST = (
     "The archive lacks facts that it would hold, or has them otherwise than they were sealed. Operators: `manage.py verify_log` "
     "names them; restore the archive's objects. Then ask for it again."
 )
-TOO_LARGE = "It would be larger than {most} MiB. Narrow the query or the range."
+FORGOTTEN = gettext_noop("A person was forgotten meanwhile. Ask for it again.")
 
 
 class ClaimLost(Exception):
@@ -118,9 +118,11 @@ def _piece(job: ExportJob, rows: list[SelectedFact], upto: int) -> None:
     job.rows += len(rows)
     content += format.facts(job, rows)
     job.position = upto
-    reason = _over_limit(job, len(content))
-    if reason:
-        _end(job, ExportState.FAILED, Kind.EXPORT_FAILED, problem=reason)
+    if job.rows > settings.TOOLHUB_EXPORT_MAX_ROWS:
+        _fail(job, f"It would hold more than {settings.TOOLHUB_EXPORT_MAX_ROWS} facts. Narrow the query or the range.")
+        return
+    if job.size + len(content) > settings.TOOLHUB_EXPORT_MAX_MB * MIB:
+        _fail(job, f"It would be larger than {settings.TOOLHUB_EXPORT_MAX_MB} MiB. Narrow the query or the range.")
         return
     keep_piece(job, content)
     if job.position == job.stop:
@@ -132,14 +134,6 @@ def _piece(job: ExportJob, rows: list[SelectedFact], upto: int) -> None:
     names = ("position", "rows", "size", "chunks", "progress")
     if not _mine(job).update(**{name: getattr(job, name) for name in names}, lease_until=None):
         raise ClaimLost
-
-
-def _over_limit(job: ExportJob, more: int) -> str:
-    if job.rows > settings.TOOLHUB_EXPORT_MAX_ROWS:
-        return TOO_MANY.format(most=settings.TOOLHUB_EXPORT_MAX_ROWS)
-    if job.size + more > settings.TOOLHUB_EXPORT_MAX_MB * MIB:
-        return TOO_LARGE.format(most=settings.TOOLHUB_EXPORT_MAX_MB)
-    return ""
 
 
 @transaction.atomic
@@ -210,15 +204,14 @@ def forget_exports(pks: Iterable[UUID]) -> int:
 
 @transaction.atomic
 def _give_up(pk: Any) -> bool:
-    problem = "A person was forgotten meanwhile. Ask for it again."
     won = ExportJob.objects.filter(pk=pk, state__in=OPEN).update(
-        state=ExportState.FAILED, problem=problem, finished_at=timezone.now(), lease_until=None
+        state=ExportState.FAILED, problem=FORGOTTEN, finished_at=timezone.now(), lease_until=None
     )
     if won:
         job = ExportJob.objects.get(pk=pk)
         forget_content(job)
         job.save(update_fields=["key_id", "wrapped_key"])
-        record_job_fact(job, Kind.EXPORT_FAILED, FailedExport(format=job.format, problem=problem))
+        record_job_fact(job, Kind.EXPORT_FAILED, FailedExport(format=job.format, problem=FORGOTTEN))
     return bool(won)
 
 

@@ -3,7 +3,8 @@
 The table of the month is replaced by one with the same rows, in which the leaves of calls are empty: lists, searches by columns,
 pairs and proofs go on without the archive, and whoever reads a leaf gets it from there (:mod:`evidence.archives.leaves`). What is not
 archived yet keeps its leaf, and so do facts that are about no call, by which the hub itself goes: keys, grants, who was forgotten. A
-month is one transaction of who owns the tables: a run that is cut short has done nothing to it.
+month is one transaction of who owns the tables: a run that is cut short has done nothing to it. A month that is not as it was sealed
+stays, and keeps no other from its turn.
 """
 
 from __future__ import annotations
@@ -26,15 +27,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from uuid import UUID
 
+    from django.db.backends.utils import CursorWrapper
+
     from evidence.archives.object_stores import ObjectStore
     from evidence.archives.services import ArchivedHead
     from evidence.models import Log
 
+# Which transaction wrote a row: who changes the row writes it anew.
+_WRITER = "f.xmin::text::bigint"
 # A leaf leaves that is about a call, is in the archive, and is still there.
-_LEAVES = """
-    SELECT s.leaf_index, f.leaf_hash, f.leaf FROM {table} f JOIN evidence_seal s ON s.fact_id = f.id AND s.tenant_id = f.tenant_id
+_LEAVES = f"""
+    SELECT s.leaf_index, f.leaf_hash, f.leaf, {_WRITER}
+    FROM {{table}} f JOIN evidence_seal s ON s.fact_id = f.id AND s.tenant_id = f.tenant_id
     WHERE f.tenant_id = %s AND s.leaf_index < %s AND f.invocation_id IS NOT NULL AND length(f.leaf) > 0 ORDER BY s.leaf_index
-"""
+"""  # noqa: S608  a constant
+# What is about to leave, by the same: the table of the month beside the one that takes its place.
+_LEAVING = f"""
+    SELECT count(*), coalesce(sum({_WRITER}), 0)::bigint FROM {{table}} f JOIN {{new}} n ON n.id = f.id
+    WHERE length(f.leaf) > 0 AND length(n.leaf) = 0
+"""  # noqa: S608  a constant
 _NAMES = [str(field.column) for field in Fact._meta.concrete_fields if field.column != "leaf"]
 _COLUMNS = ", ".join([*_NAMES, "leaf"])
 _ROWS = f"""
@@ -44,6 +55,17 @@ _ROWS = f"""
     LEFT JOIN archived_heads a ON a.tenant_id = f.tenant_id
     WHERE NOT EXISTS (SELECT FROM {{new}} n WHERE n.id = f.id) ORDER BY f.id
 """  # noqa: S608  names of columns only
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedLeaves:
+    """How many, and the sum of the transactions that wrote their rows, which is another one once any of them was changed."""
+
+    count: int = 0
+    writers: int = 0
+
+    def __add__(self, other: CheckedLeaves) -> CheckedLeaves:
+        return CheckedLeaves(self.count + other.count, self.writers + other.writers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,26 +82,38 @@ def drop_archived_months(store: ObjectStore) -> Iterator[DroppedMonth]:
     """Drop what leaves of months that are over, one after the other. Acts hub-wide, as the owner of the tables, and alone:
     :func:`evidence.archives.turns.take_turn_at_archive`.
 
-    Raises :class:`~evidence.archives.services.ArchiveDiffers`, :class:`~evidence.archives.object_stores.ArchiveUnavailable` and
-    :class:`~evidence.months.partitions.MonthsBusy`.
+    Raises :class:`~evidence.archives.services.ArchiveDiffers`, for months when all others have had their turn,
+    :class:`~evidence.archives.object_stores.ArchiveUnavailable` and :class:`~evidence.months.partitions.MonthsBusy`.
     """
     heads = {log: head for log in list_archived_logs() if (head := find_archived_head(log, store))}
     over = datetime.now(UTC) - timedelta(milliseconds=CLOCKS_DIFFER_MS)
     with connection.cursor() as cursor:
         months = [month for month in list_months(cursor) if month.ends is not None and month.ends <= over]
+    differing = list[str]()
     for month in months:
-        leaves = sum(_check_leaves(month, log, head, store) for log, head in heads.items())
-        inject_fault("drop.checked")
-        if leaves:
-            yield _drop(month, {log.pk: head.leaves for log, head in heads.items()}, leaves)
+        try:
+            dropped = _drop_month(month, heads, store)
+        except ArchiveDiffers as error:
+            differing.append(str(error))
+            continue
+        if dropped:
+            yield dropped
+    if differing:
+        raise ArchiveDiffers("\n".join(differing))
 
 
-def _check_leaves(month: Month, log: Log, head: ArchivedHead, store: ObjectStore) -> int:
-    """How many leaves of this log leave the month; each, as its row has it, was compared with what lies in the archive now."""
-    count, n, hashes = 0, -1, list[bytes]()
+def _drop_month(month: Month, heads: dict[Log, ArchivedHead], store: ObjectStore) -> DroppedMonth | None:
+    checked = sum((_check_leaves(month, log, head, store) for log, head in heads.items()), CheckedLeaves())
+    inject_fault("drop.checked")
+    return _drop(month, {log.pk: head.leaves for log, head in heads.items()}, checked) if checked.count else None
+
+
+def _check_leaves(month: Month, log: Log, head: ArchivedHead, store: ObjectStore) -> CheckedLeaves:
+    """The leaves of this log that leave the month; each, as its row has it, was compared with what lies in the archive now."""
+    count, writers, n, hashes = 0, 0, -1, list[bytes]()
     with transaction.atomic(), connection.chunked_cursor() as cursor:
         cursor.execute(_LEAVES.format(table=month.table), [log.pk, head.leaves])
-        for index, hash, stored in cursor:
+        for index, hash, stored, writer in cursor:
             if index // TILE_WIDTH != n:
                 n = index // TILE_WIDTH
                 hashes = check_bundle(log, store, n, head.checkpoint)
@@ -92,18 +126,32 @@ def _check_leaves(month: Month, log: Log, head: ArchivedHead, store: ObjectStore
                     f"Leaf {index} of {log.origin} was changed in {month.table}, which shows as long as it is there: the month stays. "
                     "`manage.py verify_log` says what else was."
                 )
-            count += 1
-    return count
+            count, writers = count + 1, writers + writer
+    return CheckedLeaves(count, writers)
 
 
-def _drop(month: Month, heads: dict[UUID, int], leaves: int) -> DroppedMonth:
+def _drop(month: Month, heads: dict[UUID, int], checked: CheckedLeaves) -> DroppedMonth:
+    def compare(cursor: CursorWrapper, new: str) -> None:
+        cursor.execute(_LEAVING.format(table=month.table, new=new))
+        if CheckedLeaves(*cursor.fetchone()) != checked:
+            raise ArchiveDiffers(
+                f"Somebody has changed facts in {month.table} while they were compared with the archive: the month stays. "
+                "`manage.py verify_log` says which; run this again."
+            )
+
     with transaction.atomic(), connection.cursor() as cursor:
         before = measure_table(cursor, month.table)
         cursor.execute(
             "CREATE TEMPORARY TABLE archived_heads (tenant_id uuid PRIMARY KEY, leaves bigint) ON COMMIT DROP"
         )
         cursor.executemany("INSERT INTO archived_heads VALUES (%s, %s)", list(heads.items()))
-        replace_month(connection, month, columns=_COLUMNS, rows=lambda new: _ROWS.format(table=month.table, new=new))
+        replace_month(
+            connection,
+            month,
+            columns=_COLUMNS,
+            rows=lambda new: _ROWS.format(table=month.table, new=new),
+            compare=compare,
+        )
         inject_fault("drop.before_commit")
         after = measure_table(cursor, month.table)
-    return DroppedMonth(month.table, leaves, before, after)
+    return DroppedMonth(month.table, checked.count, before, after)

@@ -215,10 +215,18 @@ def try_often(connection: BaseDatabaseWrapper, change: Callable[[CursorWrapper],
     raise MonthsBusy
 
 
-def replace_month(connection: BaseDatabaseWrapper, month: Month, *, columns: str, rows: Callable[[str], str]) -> None:
+def replace_month(
+    connection: BaseDatabaseWrapper,
+    month: Month,
+    *,
+    columns: str,
+    rows: Callable[[str], str],
+    compare: Callable[[CursorWrapper, str], None],
+) -> None:
     """Put a table with other rows in the place of a month's, and drop that: in a transaction of the owner.
 
     All that takes long is done before, to a table that nobody knows. ``rows``: the query of those that a table of this name lacks.
+    ``compare``: raises when the table of this name may not take the month's place, and is asked when nobody writes into that any more.
     """
     new = f"{month.table}_new"
     with connection.cursor() as cursor:
@@ -236,10 +244,13 @@ def replace_month(connection: BaseDatabaseWrapper, month: Month, *, columns: str
             f"ANALYZE {new}",
         ):
             cursor.execute(statement)
-    try_often(connection, lambda cursor: _exchange(cursor, month, new, f"INSERT INTO {new} ({columns}) {rows(new)}"))
+    add_late_rows = f"INSERT INTO {new} ({columns}) {rows(new)}"
+    try_often(connection, lambda cursor: _exchange(cursor, month, new, add_late_rows, compare))
 
 
-def _exchange(cursor: CursorWrapper, month: Month, new: str, add_late_rows: str) -> None:
+def _exchange(
+    cursor: CursorWrapper, month: Month, new: str, add_late_rows: str, compare: Callable[[CursorWrapper, str], None]
+) -> None:
     """Late facts wait from the first statement on, everybody from DETACH on."""
     table = month.table
     cursor.execute(f"LOCK TABLE {table} IN SHARE MODE")
@@ -247,6 +258,7 @@ def _exchange(cursor: CursorWrapper, month: Month, new: str, add_late_rows: str)
     cursor.execute(f"SELECT (SELECT count(*) FROM {table}) = (SELECT count(*) FROM {new})")  # noqa: S608
     if cursor.fetchone() != (True,):
         raise RuntimeError(f"{table} has other rows than what was to take its place.")
+    compare(cursor, new)
     for statement in (
         f"ALTER TABLE {TABLE} DETACH PARTITION {table}",
         f"DROP TABLE {table}",

@@ -48,6 +48,7 @@ class ConsentReview:
     held: int = 0  # calls that wait for the decision
     rules: list[str] = field(default_factory=list)
     policy: str = ""
+    unread: Problem | None = None  # why it is not known which rules asked for it
     arguments: Any = None
     sentence: list[SentencePiece] = field(default_factory=list)
     table: ArgumentTable = field(default_factory=ArgumentTable)
@@ -112,6 +113,7 @@ def load_consent_review(
     if call is not None:
         begin = Fact.objects.of_calls(call.pk).filter(kind__in=BEGINS).first()
         load_leaves_at_hand([begin] if begin else [])
+        case.unread = begin.leaf_problem if begin else None
         decision = begin.read_data(Begin).decision if begin else None
         case.rules, case.policy = decision.rules or [] if decision else [], call.policy_version
         if may_see and open_arguments:

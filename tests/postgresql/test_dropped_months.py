@@ -71,18 +71,18 @@ def count_up(moment: datetime) -> Iterator[datetime]:
     return (moment + timedelta(milliseconds=n) for n in itertools.count())
 
 
-def look_into_old_calls(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Facts about calls of two months ago, which any number may be of."""
+def look_into_old_calls(count: int, monkeypatch: pytest.MonkeyPatch, moment: datetime = OLD) -> None:
+    """Facts about calls of two months ago, or another time, which any number may be of."""
     by = Principal.system("test", tenant_id=TENANT)
     with monkeypatch.context() as patched, transaction.atomic():
-        moments = count_up(OLD)
+        moments = count_up(moment)
         patched.setattr(evidence, "new_id", lambda: an_id(next(moments)))
         for number in range(count):
             evidence.record(
                 kind=Kind.SNAPSHOT_READ,
                 subject=encode("snp", new_id()),
                 actor=by,
-                invocation_id=an_id(OLD),
+                invocation_id=an_id(moment),
                 data=OpenedSnapshot(snapshot_kind="arguments", commitment=f"sha256:{number:064x}", reason=""),
             )
         evidence.record(kind=Kind.TOOL_PAUSED, subject="soul:tool:a.b.c", actor=by)
@@ -262,15 +262,19 @@ def test_nothing_leaves_that_lies_in_the_archive_otherwise(store: FolderStore, t
     assert stored() == before
 
 
-def test_a_leaf_that_somebody_has_changed_in_its_row_keeps_the_month(store: FolderStore) -> None:
-    """Its hash beside it is still the one that was sealed."""
-    archive(store)
-    changed = Fact.objects.get(seal__tenant_id=TENANT, seal__leaf_index=300)
+def change_leaf(index: int) -> None:
+    """In its row. Its hash beside it is still the one that was sealed."""
+    changed = Fact.objects.get(seal__tenant_id=TENANT, seal__leaf_index=index)
     leaf = bytes(changed.leaf).replace(b"snapshot.read", b"Snapshot.read")
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE evidence_fact DISABLE TRIGGER toolhub_no_update")
         cursor.execute("UPDATE evidence_fact SET leaf = %s WHERE id = %s", [leaf, changed.pk])
         cursor.execute("ALTER TABLE evidence_fact ENABLE ALWAYS TRIGGER toolhub_no_update")
+
+
+def test_a_leaf_that_somebody_has_changed_in_its_row_keeps_the_month(store: FolderStore) -> None:
+    archive(store)
+    change_leaf(300)
     before = stored()
 
     with pytest.raises(CommandError, match=f"Leaf 300 of .* was changed in {FIRST}"):
@@ -278,6 +282,48 @@ def test_a_leaf_that_somebody_has_changed_in_its_row_keeps_the_month(store: Fold
 
     assert stored() == before
     assert FindingCode.FACT_HASH in {each.code for each in verify_whole(Log.objects.get(pk=TENANT))}
+
+
+def test_a_month_that_stays_keeps_no_other_from_its_turn(store: FolderStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    with connection.cursor() as cursor:
+        ends = {month.table: month.ends for month in partitions.list_months(cursor)}
+    later = partitions.following_month(ends[FIRST])
+    look_into_old_calls(299, monkeypatch, later - timedelta(days=3))
+    archive(store)
+    # A leaf of it, and how many others of it leave: of 900 leaves three bundles are full.
+    leaves = {
+        table: (300, 599) if table == FIRST else (700, 168)
+        for table, end in ends.items()
+        if end in (ends[FIRST], later)
+    }
+    (stays, (index, _)), (goes, (_, dropped)) = leaves.items()  # in the order of their turns
+    change_leaf(index)
+    before, said = stored(), io.StringIO()
+
+    with pytest.raises(CommandError, match=rf"^Leaf {index} of [^\n]* was changed in {stays}[^\n]*$"):
+        call_command("archive", "--drop", stdout=said)
+
+    assert said.getvalue().startswith(f"{goes}: {dropped} leaves; ")
+    assert len([id for id, leaf in stored().items() if leaf != before[id]]) == dropped
+
+
+def test_a_leaf_that_is_changed_while_the_month_is_checked_is_not_dropped(
+    store: FolderStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive(store)
+    drop = drops._drop
+
+    def change_and_drop(*asked: Any) -> drops.DroppedMonth:
+        change_leaf(300)
+        return drop(*asked)
+
+    with monkeypatch.context() as patched, pytest.raises(ArchiveDiffers, match=f"changed facts in {FIRST} while"):
+        patched.setattr(drops, "_drop", change_and_drop)
+        list(drops.drop_archived_months(store))
+
+    assert all(stored().values())
+    with pytest.raises(ArchiveDiffers, match=f"Leaf 300 of .* was changed in {FIRST}"):
+        list(drops.drop_archived_months(store))
 
 
 def test_a_fact_that_comes_late_into_a_dropped_month_keeps_its_leaf(

@@ -397,15 +397,16 @@ def undivided(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     assert (faults(), bounds()) == ([], [])
 
 
+@pytest.mark.parametrize("error", [RuntimeError("no room on the disk"), KeyboardInterrupt("no room for patience")])
 def test_a_table_that_could_not_be_divided_takes_facts_of_all_times(
-    undivided: None, monkeypatch: pytest.MonkeyPatch
+    error: BaseException, undivided: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(connection: Any, bound: UUID) -> None:
         assert bounds()
-        raise RuntimeError("no room on the disk")
+        raise error
 
     monkeypatch.setattr(post_migration, "_divide", fail)
-    with pytest.raises(RuntimeError, match="no room"):
+    with pytest.raises(type(error), match="no room"):
         post_migration.after_migration(using="default")
     monkeypatch.undo()
 
@@ -420,20 +421,30 @@ def test_a_migration_that_gets_no_turn_says_what_to_do(undivided: None) -> None:
     assert bounds() == []
 
 
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [(None, "^Somebody"), (RuntimeError("no room"), r"not divided by month: RuntimeError\('no room'\)")],
+)
 def test_a_bound_that_cannot_be_taken_away_either_is_told(
-    undivided: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    error: Exception | None,
+    told: str,
+    undivided: None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Who reads came between the bound and the division, and stays."""
+    """Who reads came between the bound and the division, and stays. What went wrong before is told too."""
     day = f"{following_month(NOW + partitions.ROOM):%Y-%m-%d}"
     with psycopg.connect(address()) as outside:
 
         def bound_and_read(connection: Any) -> UUID:
             bound = partitions.bound_first_part(connection)
             outside.execute(f"SELECT FROM {TABLE} LIMIT 1")
+            if error:
+                raise error
             return bound
 
         monkeypatch.setattr(post_migration, "bound_first_part", bound_and_read)
-        with pytest.raises(CommandError, match=f"Do so before {day}: from then on facts are refused"):
+        with pytest.raises(CommandError, match=f"{told}.* Do so before {day}: from then on facts are refused"):
             post_migration.after_migration(using="default")
         monkeypatch.undo()
 

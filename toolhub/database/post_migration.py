@@ -73,11 +73,17 @@ def _keep_months(connection: BaseDatabaseWrapper) -> None:
 
 
 def _divide_facts(connection: BaseDatabaseWrapper) -> None:
+    """Whoever gives up, by Ctrl-C too, frees the first part: otherwise, once its time has come, no fact is written any more."""
     try:
         bound = bound_first_part(connection)
         try_often(connection, lambda _: _divide(connection, bound))
-    except Exception:
-        free_first_part(connection)  # otherwise, once its time has come, no fact is written any more
+    except BaseException as first:
+        try:
+            free_first_part(connection)
+        except MonthsBusy as busy:
+            if isinstance(first, MonthsBusy):
+                raise
+            raise CommandError(f"The facts were not divided by month: {first!r}. {busy}") from first
         raise
 
 

@@ -22,6 +22,7 @@ from invocations.models import Invocation
 from invocations.sandbox.base import RunOutcome, RunStatus
 from tests.conftest import make_caller
 from tests.support.calls import row_of, writer
+from tests.support.raw_database import sql, take_down_triggers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,6 +87,19 @@ def test_the_page_says_what_will_happen_with_the_arguments_masked_and_the_look_o
     assert "ann.example@example.org" not in text
     fact = Fact.objects.get(kind="snapshot.read")
     assert (fact.actor_id, open_free_text(fact)) == (operator.by.id, {"reason": "To decide on a consent."})
+
+
+@pytest.mark.unpaired
+def test_no_rule_is_said_to_be_missing_where_the_archive_does_not_say_which_there_were(
+    held: Invocation, operator: Person
+) -> None:
+    take_down_triggers()
+    sql("UPDATE evidence_fact SET leaf = %s WHERE invocation_id = %s", b"", held.pk)
+
+    text = page_of(operator, Consent.objects.get())
+
+    assert "No policy rule requires this consent" not in text
+    assert "What this fact says is not in the archive as it was sealed." in text
 
 
 @pytest.mark.parametrize("who", ["auditor", "maker of the agent"])

@@ -15,7 +15,7 @@ from django.core.management.base import CommandError
 from django.db import transaction
 
 from evidence import services as evidence
-from evidence.archives.leaves import SILENT_S, _open_archive, forget_bundles, load_leaves
+from evidence.archives.leaves import SILENT_S, _open_archive, forget_bundles, load_leaves, load_leaves_at_hand
 from evidence.archives.object_stores import ArchiveUnavailable, FolderStore
 from evidence.archives.services import ArchiveDiffers, archive_log
 from evidence.exports.jobs import advance_next as make_piece
@@ -379,3 +379,40 @@ def test_leaves_of_a_bundle_are_read_with_few_questions(
 
     with django_assert_max_num_queries(3):
         load_leaves(facts)
+
+
+@pytest.mark.parametrize("damage", ["gone", "one exchanged", "one not sealed"])
+def test_what_a_list_lacks_is_asked_for_once_and_marked_at_its_fact(
+    log: Log, bundle: Path, damage: str, monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: Any
+) -> None:
+    facts = list(Fact.objects.filter(seal__tenant_id=log.pk, seal__leaf_index__in=range(1, 50)).order_by("id"))
+    lost = {facts[7].pk}
+    if damage == "gone":
+        bundle.unlink()
+        lost = {fact.pk for fact in facts}
+    elif damage == "one exchanged":
+        exchange(bundle, 8, b"another")
+    else:
+        sql("DELETE FROM evidence_seal WHERE fact_id = %s", facts[7].pk)
+    asked, read = list[str](), FolderStore.read
+    monkeypatch.setattr(FolderStore, "read", lambda store, name: asked.append(name) or read(store, name))
+
+    with django_assert_num_queries(1):
+        load_leaves_at_hand(facts)
+
+    assert len(asked) == 1
+    assert {fact.pk for fact in facts if isinstance(fact.leaf_problem, ArchivedFactLost)} == lost
+    assert all(bool(fact.leaf) != (fact.pk in lost) for fact in facts)
+
+
+def test_what_is_put_right_in_the_archive_is_on_the_next_page(log: Log, bundle: Path) -> None:
+    data = bundle.read_bytes()
+    bundle.unlink()
+    load_leaves_at_hand([lost := fact_at(log, 5)])
+    bundle.write_bytes(data)
+
+    load_leaves_at_hand([found := fact_at(log, 5)])
+
+    assert isinstance(lost.leaf_problem, ArchivedFactLost)
+    assert found.leaf_problem is None
+    assert found.text

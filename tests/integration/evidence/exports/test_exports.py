@@ -11,6 +11,7 @@ import sys
 import zipfile
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -27,7 +28,14 @@ from evidence.exports.services import cancel_export, make_export
 from evidence.exports.storage import iter_pieces
 from evidence.kinds import Kind
 from evidence.models import ExportChunk, ExportJob, ExportState, Fact, Seal
-from evidence.problems import ExportLinkInvalid, ExportNotReady, ExportsFull, RevealReasonTooShort, SearchInvalid
+from evidence.problems import (
+    ArchivedFactLost,
+    ExportLinkInvalid,
+    ExportNotReady,
+    ExportsFull,
+    RevealReasonTooShort,
+    SearchInvalid,
+)
 from invocations.sandbox.base import RunOutcome, RunStatus
 from kernel.principal import Principal
 from kernel.problems import Conflict, Forbidden, SchemaInvalid
@@ -269,6 +277,39 @@ def test_an_export_that_is_too_large_fails_and_says_so(sealed: int, operator: Pe
     assert (job.state, job.rows, ExportChunk.objects.filter(job=job).exists()) == ("failed", 0, False)
     assert str(WINDOW + 1) in job.problem
     assert kinds_about(job)[-1] == Kind.EXPORT_FAILED
+
+
+@pytest.mark.parametrize(
+    "why", ["rows", "size", "lost", "forgotten", pytest.param("error", marks=pytest.mark.unmapped)]
+)
+def test_why_an_export_failed_is_said_in_the_language_of_the_reader(
+    why: str, sealed: int, operator: Person, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = {
+        "rows": "导出将包含超过 3 条证据记录。请缩小查询或范围。",
+        "size": "导出将超过 0 MiB。请缩小查询或范围。",
+        "lost": "请恢复归档中的对象，然后重新请求导出。",
+        "forgotten": "其间有人的数据已被抹除。请重新请求导出。",
+        "error": "无法完成导出（RuntimeError）。请重新请求。",
+    }
+    if why == "rows":
+        settings.TOOLHUB_EXPORT_MAX_ROWS = 3
+    elif why == "size":
+        settings.TOOLHUB_EXPORT_MAX_MB = 0
+    elif why in ("lost", "error"):
+        error = ArchivedFactLost() if why == "lost" else RuntimeError()
+        monkeypatch.setattr(jobs, "select_facts", Mock(side_effect=error))
+    job = make_export(format="jsonl", stop=sealed, by=operator.by)
+    if why == "forgotten":
+        jobs.forget_exports([job.pk])
+    while advance_next():
+        pass
+    client = operator.client()
+    client.cookies[settings.LANGUAGE_COOKIE_NAME] = "zh-hans"
+
+    page = client.get(f"/evidence/exports/{job.wire_id}").content.decode()
+
+    assert said[why] in page
 
 
 @pytest.mark.req("CARD-6")
