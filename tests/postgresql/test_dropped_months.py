@@ -287,7 +287,9 @@ def test_a_leaf_that_somebody_has_changed_in_its_row_keeps_the_month(store: Fold
 def test_a_month_that_stays_keeps_no_other_from_its_turn(store: FolderStore, monkeypatch: pytest.MonkeyPatch) -> None:
     with connection.cursor() as cursor:
         ends = {month.table: month.ends for month in partitions.list_months(cursor)}
-    later = partitions.following_month(ends[FIRST])
+    of_first = ends[FIRST]
+    assert of_first is not None
+    later = partitions.following_month(of_first)
     look_into_old_calls(299, monkeypatch, later - timedelta(days=3))
     archive(store)
     # A leaf of it, and how many others of it leave: of 900 leaves three bundles are full.

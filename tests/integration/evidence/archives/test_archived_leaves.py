@@ -395,7 +395,12 @@ def test_what_a_list_lacks_is_asked_for_once_and_marked_at_its_fact(
     else:
         sql("DELETE FROM evidence_seal WHERE fact_id = %s", facts[7].pk)
     asked, read = list[str](), FolderStore.read
-    monkeypatch.setattr(FolderStore, "read", lambda store, name: asked.append(name) or read(store, name))
+
+    def note(store: FolderStore, name: str) -> bytes | None:
+        asked.append(name)
+        return read(store, name)
+
+    monkeypatch.setattr(FolderStore, "read", note)
 
     with django_assert_num_queries(1):
         load_leaves_at_hand(facts)
