@@ -226,6 +226,21 @@ def blocks(languages: tuple[str, ...]) -> dict[Path, list[Block]]:
     return {page: run for page, run in found.items() if run}
 
 
+def run_commands(script: list[str], env: dict[str, str], folder: Path) -> str:
+    """What the commands print; a test fails with one that fails."""
+    done = subprocess.run(
+        ["bash", "-c", "\n".join(script)],
+        env=env,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=180,
+    )
+    assert done.returncode == 0, f"{done.stderr}\n{done.stdout}"
+    return done.stdout
+
+
 @pytest.mark.parametrize("page", blocks(SHELL), ids=lambda page: page.name)
 def test_the_commands_of_a_page_work_as_they_are_written(page: Path, world: World, folder: Path) -> None:
     assert FUNCTION is not None
@@ -236,17 +251,7 @@ def test_the_commands_of_a_page_work_as_they_are_written(page: Path, world: Worl
     env |= {name: world.values[value[1:]] for name, value in finds_of(page).env.items()}
     env |= {"PATH": f"{world.programs}{os.pathsep}{env['PATH']}"}
 
-    done = subprocess.run(
-        ["bash", "-c", "\n".join(script)],
-        env=env,
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        timeout=180,
-    )
-
-    assert done.returncode == 0, f"{done.stderr}\n{done.stdout}"
+    run_commands(script, env, folder)
 
 
 def test_the_tutorial_answers_what_it_shows(own_hub: Embedded, tmp_path: Path) -> None:
@@ -260,18 +265,7 @@ def test_the_tutorial_answers_what_it_shows(own_hub: Embedded, tmp_path: Path) -
     def type_in(*commands: str) -> str:
         """In a terminal that knows what was set up in it."""
         script = ["set -euo pipefail", setup.replace("http://127.0.0.1:8000", own_hub.url), *commands]
-        env = own_hub.env | {"no_proxy": "*"}
-        done = subprocess.run(
-            ["bash", "-c", "\n".join(script)],
-            env=env,
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            timeout=180,
-        )
-        assert done.returncode == 0, f"{done.stderr}\n{done.stdout}"
-        return done.stdout.replace("\r", "")
+        return run_commands(script, own_hub.env | {"no_proxy": "*"}, tmp_path).replace("\r", "")
 
     with own_hub.served():
         assert textwrap.dedent(type_in(look)) == tool
