@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
@@ -10,19 +11,18 @@ import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from invocations.sandbox.base import Limits, RunStatus
+from invocations.sandbox.boxes.maker import SOCKET, BoxMaker, NotMade
 from invocations.sandbox.boxes.run_directory import RunDir
 from invocations.sandbox.docker import INSTANCE, LONGEST, OWNER
-from invocations.sandbox.isolation.container import build_container_config
+from invocations.sandbox.engine import Engine, EngineError
+from invocations.sandbox.isolation.container import BoxShape, build_container_config
+from sandbox.image import image_name
 from tests.support.background_runs import Background, wait_for
 from tests.support.sandboxes import AtLevel, docker_sandbox, run_source
-
-if TYPE_CHECKING:
-    from invocations.sandbox.engine import Engine
 
 ROOT = Path(__file__).resolve().parents[2]
 TOO_LONG = Path("/tmp", "so-long-that-no-socket-below-it-could-have-a-name-of-its-own-any-more")
@@ -210,3 +210,34 @@ def test_a_process_whose_clock_is_wrong_removes_no_box_of_a_living_one(
             worker.wait()
     wait_for(lambda: not any(engine.exists(box) for box in at_work), seconds=5)
     docker_sandbox(instance=instance).remove_orphans()
+
+
+class SlowEngine(Engine):
+    """One that starts a box when it was given up, and does not get to removing it. ``places``: where boxes have their folders."""
+
+    def __init__(self, places: Path) -> None:
+        super().__init__()
+        self.started = ""
+        self._places = places
+
+    def start(self, box: str) -> None:
+        self.started = box
+        for socket in self._places.glob("*/*/s"):
+            socket.unlink()
+        super().start(box)
+
+    def remove(self, box: str) -> None:
+        raise EngineError("The engine is busy.")
+
+
+def test_a_box_that_starts_when_it_was_given_up_ends_by_itself(short_path: Path) -> None:
+    slow, instance = SlowEngine(short_path), f"test-{uuid.uuid4().hex}"
+    maker = BoxMaker(slow, instance, RunDir(short_path, instance), age_s=60)
+    maker.transports[""] = SOCKET
+    image = os.environ.get("TOOLHUB_SANDBOX_IMAGE") or image_name()
+
+    with pytest.raises(NotMade, match="ended before it came to its socket"):
+        maker.make(BoxShape(slow.image_id(image), Limits()))
+
+    wait_for(lambda: not slow.exists(slow.started), seconds=5)
+    slow.close()

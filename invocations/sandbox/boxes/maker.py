@@ -123,10 +123,13 @@ class BoxMaker:
             labels = {**want.labels, CALL: want.name} | labels
         for _ in range(_UID_TRIES):
             uid = random.choice(_UIDS)  # noqa: S311 - not a secret
+            config = shape.config(uid=uid, labels=labels, folder=folder)
+            # One that comes late, to a folder that is given up, must not wait at a stdin to which nobody speaks.
+            config["OpenStdin"] = folder is None
             try:
                 # The kernel keeps some quotas by user, so live boxes must not share one. The engine refuses a name that
                 # is taken: that makes it the one place where all hubs on it agree.
-                return self._engine.create(shape.config(uid=uid, labels=labels, folder=folder), f"toolhub-box-{uid}")
+                return self._engine.create(config, f"toolhub-box-{uid}")
             except ContainerNameTaken:
                 continue
             except EngineObjectMissing:
