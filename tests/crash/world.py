@@ -17,7 +17,7 @@ from tests.crash.store import Store, open_store
 from tests.e2e.conftest import OPEN_BEGINS, UNPAIRED
 from tests.e2e.processes import Process, python, until
 from tests.e2e.production import Production, production_at
-from tests.e2e.wire import Agent, Answer, Waiting, answers
+from tests.e2e.wire import Agent, Answer, Waiting, answers, describe_boxes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,6 +50,7 @@ RETRIED = "SELECT count(*) FROM evidence_fact WHERE invocation_id = %s AND kind 
 OF_KEY = "SELECT id FROM invocations_invocation WHERE idempotency_key = %s"
 
 DIES_WITHIN_S = 5.0
+BOXES_END_S = 180.0  # a busy engine was seen to tell of an end after 23 s, and it tells of several one after another
 
 
 @dataclass(slots=True)
@@ -150,7 +151,10 @@ class World:
 
     def check_no_box_is_left(self) -> None:
         """To be asked while no worker runs: what a dead one had ends with it."""
-        until(lambda: not self.hub.boxes(), "no box is left of a worker that was killed")
+        try:
+            until(lambda: not self.hub.boxes(), "no box is left of a worker that was killed", within_s=BOXES_END_S)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{describe_boxes(self.hub.boxes())}") from None
 
     def calls_of_key(self, key: str) -> list[str]:
         """The ids of all calls that were made with the key."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 PAIRS = (["invocation.began", "invocation.ended"], ["dry_run.began", "dry_run.ended"])
 ANSWER_S = 120.0
@@ -147,6 +147,14 @@ def boxes(instance: str) -> list[str]:
     """
     begun = [part for state in ("running", "exited", "removing", "dead") for part in ("--filter", f"status={state}")]
     return _containers(instance, *begun)
+
+
+def describe_boxes(found: Sequence[str]) -> str:
+    """What the engine says of these containers and of who runs in them, for a message."""
+    words = [["docker", "inspect", "--format", "{{.Name}} {{json .State}} {{json .Config.Labels}}", *found]]
+    words += [["docker", "top", box] for box in found]
+    asked = (subprocess.run(each, capture_output=True, text=True, timeout=60, check=False) for each in words)
+    return "\n".join(each.stdout + each.stderr for each in asked)
 
 
 def remove_boxes(instance: str) -> None:
