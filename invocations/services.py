@@ -48,7 +48,8 @@ from invocations.decide.decision import Acceptance, EarlierCall, Hold, Refusal, 
 from invocations.decide.looks import AnswerLook
 from invocations.decide.preflight import Preflight, run_preflight
 from invocations.decide.rules import check_again
-from invocations.end.end_record import Ending, build_caller_principal, end_call
+from invocations.end.end_record import build_caller_principal, end_call
+from invocations.end.endings import Ending
 from invocations.models import FOR_WORK, Invocation, State
 from invocations.problems import IdempotencyInProgress, IdempotencyKeyReused, QueueUnavailable
 from invocations.queue import outbox, sweeper

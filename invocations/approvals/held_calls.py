@@ -45,7 +45,8 @@ from invocations.calls import CallRequest
 from invocations.decide.call_accounts import read_member
 from invocations.decide.decision import name_step
 from invocations.decide.preflight import run_preflight
-from invocations.end.end_record import Ending, build_caller_principal, end_call
+from invocations.end.end_record import build_caller_principal, end_call
+from invocations.end.endings import Ending
 from invocations.models import Invocation, Origin, State
 from invocations.problems import CallCancelled
 from invocations.queue import outbox

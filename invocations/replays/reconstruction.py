@@ -18,7 +18,7 @@ from evidence.leaves import ABSENT, Leaf
 from evidence.leaves.calls import Begin, DecidedCall, End, ResumedCall
 from evidence.models import Fact, Snapshot, SnapshotKind
 from evidence.problems import KeyUnavailable, ValuesErased
-from invocations.end.end_record import shorten_sources
+from invocations.end.end_leaf import shorten_sources
 from invocations.models import Invocation, State
 from invocations.replays.redecision import Redecider
 from invocations.run_profiles.services import find_profile_document
