@@ -27,13 +27,8 @@ from invocations.accept.begin_record import accept_call, record_denied
 from invocations.accept.call_basis import load_call_basis
 from invocations.answer.envelope import SEALED
 from invocations.answer.wake_ups import get_waker
-from invocations.approvals.held_calls import (
-    cancel_call,
-    hold_call,
-    needs_person,
-    refuse_and_request,
-    run_full_preflight,
-)
+from invocations.approvals.call_requests import refuse_and_request
+from invocations.approvals.held_calls import hold_call, needs_person, run_full_preflight
 from invocations.callbacks.services import find_endpoint
 from invocations.calls import (
     AnsweredCall,
@@ -54,6 +49,7 @@ from invocations.models import FOR_WORK, Invocation, State
 from invocations.problems import IdempotencyInProgress, IdempotencyKeyReused, QueueUnavailable
 from invocations.queue import outbox, sweeper
 from invocations.request_tallies import check_is_recorded
+from invocations.run.cancellation import cancel_call
 from invocations.run.sent_files import check_sent_files
 from invocations.step_log import StepLog
 from invocations.value_keys import write_under_key

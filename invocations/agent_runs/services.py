@@ -32,13 +32,13 @@ from invocations.agent_runs.models import (
     StopReason,
 )
 from invocations.agent_runs.run_events import note_event
-from invocations.approvals.held_calls import cancel_call
 from invocations.calls import name_person
 from invocations.kept_callers import build_kept_caller, describe_credential
 from invocations.model_calls.asked_models import build_model_call, resolve_model_id
 from invocations.models import FINAL, Invocation
 from invocations.problems import IdempotencyKeyReused
 from invocations.request_tallies import check_is_recorded
+from invocations.run.cancellation import cancel_call
 from invocations.services import preflight_call
 from invocations.value_keys import get_callers_key
 from kernel.canonical import encode_hash_input

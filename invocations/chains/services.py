@@ -24,7 +24,6 @@ from evidence.models import Snapshot, SnapshotKind
 from evidence.problems import ValuesErased
 from invocations.accept.recorded_refusals import RecordedRefusal
 from invocations.answer.wake_ups import get_waker
-from invocations.approvals.held_calls import cancel_call
 from invocations.calls import name_person
 from invocations.chains.models import CHAIN_TRANSITIONS, Chain, ChainState, ChainStep, StepRole, StepState
 from invocations.chains.plan import ChainPlan, read_plan
@@ -33,6 +32,7 @@ from invocations.kept_callers import build_kept_caller, describe_credential
 from invocations.models import FINAL, Invocation
 from invocations.problems import IdempotencyKeyReused
 from invocations.request_tallies import check_is_recorded
+from invocations.run.cancellation import cancel_call
 from invocations.value_keys import get_callers_key
 from kernel.canonical import encode_hash_input
 from kernel.database.connections import database_time

@@ -21,9 +21,7 @@ from invocations.answer.wake_ups import get_waker
 from invocations.artifacts.services import build_sealed_artifacts, keep_artifacts, summarize_artifacts
 from invocations.call_outcomes import UNKNOWN_OUTCOMES
 from invocations.end.call_spending import settle_budgets
-from invocations.end.egress_report import (
-    build_sealed_connections,
-)
+from invocations.end.egress_report import build_sealed_connections
 from invocations.end.end_files import keep_files_of_call, keep_files_of_tool
 from invocations.end.end_leaf import SealedEnding, build_end_leaf
 from invocations.end.endings import NOTHING, Ending
