@@ -22,7 +22,7 @@ from access.models import ConsentMode
 from evidence import services as evidence
 from evidence.keys.subject_keys import fingerprint_under
 from evidence.kinds import Kind
-from evidence.leaves.calls import (
+from evidence.leaves.call_begins import (
     AgentRunPlace,
     Begin,
     CalledTool,

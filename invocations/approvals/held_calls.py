@@ -28,7 +28,8 @@ from access.server_accounts.problems import AccountDeclined, AccountRequired
 from access.server_accounts.signals import account_changed
 from evidence import services as evidence
 from evidence.kinds import Kind
-from evidence.leaves.calls import HeldCall, PolicyReference, ResumedCall
+from evidence.leaves.call_begins import PolicyReference
+from evidence.leaves.calls import HeldCall, ResumedCall
 from evidence.models import Snapshot, SnapshotKind
 from invocations.accept.begin_record import (
     build_admitted_fields,

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from access.budgets import ledger
-from evidence.leaves.calls import SpentBudget
+from evidence.leaves.call_ends import SpentBudget
 from kernel.ids import encode
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evidence.keys.subject_keys import fingerprint_under
 from evidence.leaves.base import ListDigest
-from evidence.leaves.calls import End, RunReport, ToolDigests
+from evidence.leaves.call_begins import ToolDigests
+from evidence.leaves.call_ends import End, RunReport
 from invocations.end.call_spending import build_spent_budget
 from invocations.end.egress_report import EgressReport, build_egress_report, describe_service
 from invocations.model_calls.model_facts import describe_answered_model
@@ -16,7 +17,7 @@ from kernel.canonical import canonicalize, compute_digest
 
 if TYPE_CHECKING:
     from evidence.leaves import Commitment
-    from evidence.leaves.calls import ArtifactSummary, FileChanges, HashedOutput, KeptToolFiles
+    from evidence.leaves.call_ends import ArtifactSummary, FileChanges, HashedOutput, KeptToolFiles
     from evidence.models import SubjectKey
     from invocations.end.endings import Ending
     from invocations.models import Invocation

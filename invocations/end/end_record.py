@@ -15,7 +15,7 @@ from django.db import IntegrityError, transaction
 from evidence import services as evidence
 from evidence.keys.subject_keys import fingerprint_under
 from evidence.kinds import Kind
-from evidence.leaves.calls import HashedOutput
+from evidence.leaves.call_ends import HashedOutput
 from evidence.models import Snapshot, SnapshotKind
 from invocations.answer.wake_ups import get_waker
 from invocations.artifacts.services import build_sealed_artifacts, keep_artifacts, summarize_artifacts

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from evidence import services as evidence
 from evidence.keys.subject_keys import fingerprint_under
 from evidence.kinds import ENDS
-from evidence.leaves.calls import Begin, CalledTool, End
+from evidence.leaves.call_begins import Begin, CalledTool
+from evidence.leaves.call_ends import End
 from evidence.models import Fact, Snapshot, SnapshotKind
 from evidence.problems import KeyUnavailable, ValuesErased
 from invocations.end.endings import NOTHING, Ending
