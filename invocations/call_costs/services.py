@@ -11,7 +11,7 @@ from django.dispatch import receiver
 
 from access.models import Dimension
 from invocations.call_costs.models import CallCost
-from invocations.end.call_spending import compute_spending
+from invocations.end.spent_budgets import compute_spending
 from invocations.model_calls.model_facts import NOTHING_ANSWERED
 from invocations.models import Invocation
 from invocations.signals import call_ended

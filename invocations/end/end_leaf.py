@@ -9,8 +9,8 @@ from evidence.keys.subject_keys import fingerprint_under
 from evidence.leaves.base import ListDigest
 from evidence.leaves.call_begins import ToolDigests
 from evidence.leaves.call_ends import End, RunReport
-from invocations.end.call_spending import build_spent_budget
 from invocations.end.egress_report import EgressReport, build_egress_report, describe_service
+from invocations.end.spent_budgets import build_spent_budget
 from invocations.model_calls.model_facts import describe_answered_model
 from invocations.proposals.proposal_links import hash_proposals
 from kernel.canonical import canonicalize, compute_digest

@@ -20,11 +20,11 @@ from evidence.models import Snapshot, SnapshotKind
 from invocations.answer.wake_ups import get_waker
 from invocations.artifacts.services import build_sealed_artifacts, keep_artifacts, summarize_artifacts
 from invocations.call_outcomes import UNKNOWN_OUTCOMES
-from invocations.end.call_spending import settle_budgets
 from invocations.end.egress_report import build_sealed_connections
 from invocations.end.end_files import keep_files_of_call, keep_files_of_tool
 from invocations.end.end_leaf import SealedEnding, build_end_leaf
 from invocations.end.endings import NOTHING, Ending
+from invocations.end.spent_budgets import settle_budgets
 from invocations.files.services import KeptFiles
 from invocations.metrics.call_metrics import count_call
 from invocations.models import CALLED_VERSION, LOST, MOVED, Attempt, Invocation, State

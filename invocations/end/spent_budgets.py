@@ -1,4 +1,4 @@
-"""Spending of a call: what its end takes of the budgets that its Begin names."""
+"""Spent budgets: what the end of a call takes of the budgets that its Begin names."""
 
 from __future__ import annotations
 
