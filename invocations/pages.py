@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET, require_POST
 from access.sign_in.adapters import recently_authenticated
 from evidence.archives.leaves import load_leaves_at_hand
 from evidence.kinds import BEGINS, PAIR, Kind
-from evidence.leaves.calls import End
+from evidence.leaves.call_ends import End
 from evidence.models import Fact, Snapshot, SnapshotKind
 from evidence.search.related_facts import attach_free_text, facts_naming
 from evidence.services import reveal_values

@@ -27,13 +27,8 @@ from invocations.accept.begin_record import accept_call, record_denied
 from invocations.accept.call_basis import load_call_basis
 from invocations.answer.envelope import SEALED
 from invocations.answer.wake_ups import get_waker
-from invocations.approvals.held_calls import (
-    cancel_call,
-    hold_call,
-    needs_person,
-    refuse_and_request,
-    run_full_preflight,
-)
+from invocations.approvals.call_requests import refuse_and_request
+from invocations.approvals.held_calls import hold_call, needs_person, run_full_preflight
 from invocations.callbacks.services import find_endpoint
 from invocations.calls import (
     AnsweredCall,
@@ -48,11 +43,13 @@ from invocations.decide.decision import Acceptance, EarlierCall, Hold, Refusal, 
 from invocations.decide.looks import AnswerLook
 from invocations.decide.preflight import Preflight, run_preflight
 from invocations.decide.rules import check_again
-from invocations.end.end_record import Ending, build_caller_principal, end_call
+from invocations.end.end_record import build_caller_principal, end_call
+from invocations.end.endings import Ending
 from invocations.models import FOR_WORK, Invocation, State
 from invocations.problems import IdempotencyInProgress, IdempotencyKeyReused, QueueUnavailable
 from invocations.queue import outbox, sweeper
 from invocations.request_tallies import check_is_recorded
+from invocations.run.cancellation import cancel_call
 from invocations.run.sent_files import check_sent_files
 from invocations.step_log import StepLog
 from invocations.value_keys import write_under_key

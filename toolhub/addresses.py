@@ -1,8 +1,8 @@
 """Addresses: what the ``urls`` module of each noun's package declares, collected.
 
 Such a module has up to three lists: ``API`` (patterns below /api/v1/), ``PAGES`` (all others) and ``NAVIGATION`` (pages that the
-console's sidebar leads to). Nothing else has to be told of a new one. ``ACCESS`` says once more, by hand, who may: the tests hold
-every role and every key to it (tests/support/access_tables.py says what its columns are).
+console's sidebar leads to). Nothing else has to be told of a new one. ``ACCESS`` says by hand who may
+(:mod:`toolhub.access_tables`).
 """
 
 from __future__ import annotations

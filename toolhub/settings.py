@@ -87,6 +87,7 @@ TEMPLATES = [
                 "toolhub.console.build_frame_context",
             ],
             "builtins": [
+                "kernel.templatetags.frames",
                 "kernel.templatetags.tables",
                 "kernel.templatetags.ui",
                 "kernel.templatetags.words",

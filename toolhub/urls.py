@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from django.urls import include, path
+from django.urls import URLPattern, URLResolver, include, path
 from django.utils.translation import gettext_lazy
 
 from kernel.http.navigation import Job, NavigationEntry
 from toolhub import console, metrics, openapi, problem_catalogue, sdk
+from toolhub.access_tables import check_access_tables
 from toolhub.addresses import collect_endpoints, collect_pages
 
 handler400 = "kernel.http.exception_handlers.bad_request"
@@ -45,10 +46,12 @@ PAGES = [
     path("metrics", metrics.metrics, name="metrics"),
 ]
 
-urlpatterns = [
+urlpatterns: list[URLPattern | URLResolver] = [
     path(
         "api/v1/", include([*collect_endpoints(), *API])
     ),  # first, since it is asked most: Django tries one after the other
     *collect_pages(),
     *PAGES,
 ]
+
+check_access_tables(urlpatterns)  # no process answers by addresses of which it was written otherwise who may

@@ -9,6 +9,8 @@ read the Begin of a call), and what is in a leaf stays verifiable for ever, what
 from evidence.leaves import (
     agent_runs,
     agents,
+    call_begins,
+    call_ends,
     calls,
     chains,
     connections,
@@ -52,6 +54,8 @@ __all__ = [
     "LeafData",
     "agent_runs",
     "agents",
+    "call_begins",
+    "call_ends",
     "calls",
     "chains",
     "connections",

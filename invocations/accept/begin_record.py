@@ -22,7 +22,7 @@ from access.models import ConsentMode
 from evidence import services as evidence
 from evidence.keys.subject_keys import fingerprint_under
 from evidence.kinds import Kind
-from evidence.leaves.calls import (
+from evidence.leaves.call_begins import (
     AgentRunPlace,
     Begin,
     CalledTool,
@@ -37,7 +37,8 @@ from evidence.leaves.calls import (
 from evidence.models import SnapshotKind
 from invocations.accept.value_shape import describe_value_shape
 from invocations.decide.decision import name_step
-from invocations.end.end_record import Ending, write_end
+from invocations.end.end_record import write_end
+from invocations.end.endings import Ending
 from invocations.model_calls.model_facts import describe_asked_model
 from invocations.models import Attempt, Invocation, State, WorkClass
 from invocations.run_profiles.services import keep_profile

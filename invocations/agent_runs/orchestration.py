@@ -21,7 +21,7 @@ from django.dispatch import receiver
 
 from access.problems import RateLimited, TooManyAtOnce
 from evidence.kinds import ENDS
-from evidence.leaves.calls import End
+from evidence.leaves.call_ends import End
 from evidence.models import Fact
 from invocations import services
 from invocations.agent_runs.conversation import build_messages, list_proposals, read_answer

@@ -22,6 +22,7 @@ from evidence.leaves.agent_runs import AgentRunBegin, AgentRunEnd, CancelledAgen
 from evidence.models import Snapshot, SnapshotKind
 from evidence.problems import ValuesErased
 from invocations.accept.recorded_refusals import RecordedRefusal
+from invocations.accept.repeated_submissions import find_first_submission
 from invocations.agent_runs.limits import RunLimits
 from invocations.agent_runs.models import (
     RUN_TRANSITIONS,
@@ -32,13 +33,13 @@ from invocations.agent_runs.models import (
     StopReason,
 )
 from invocations.agent_runs.run_events import note_event
-from invocations.approvals.held_calls import cancel_call
 from invocations.calls import name_person
 from invocations.kept_callers import build_kept_caller, describe_credential
 from invocations.model_calls.asked_models import build_model_call, resolve_model_id
 from invocations.models import FINAL, Invocation
 from invocations.problems import IdempotencyKeyReused
 from invocations.request_tallies import check_is_recorded
+from invocations.run.cancellation import cancel_call
 from invocations.services import preflight_call
 from invocations.value_keys import get_callers_key
 from kernel.canonical import encode_hash_input
@@ -88,23 +89,19 @@ def _compute_fingerprints(question: RunQuestion, envelope: RequestEnvelope, *, b
 
 
 def _find_earlier(envelope: RequestEnvelope, fingerprints: dict[str, str], *, by: Principal) -> AgentRun | None:
-    if not envelope.idempotency_key:
-        return None
-    earlier = AgentRun.objects.filter(
-        tenant_id=by.tenant_id,
-        agent_id=by.agent(),
-        idempotency_key=envelope.idempotency_key,
-        user_fingerprint=fingerprints["user_fingerprint"],
-    ).first()
-    if earlier is not None and earlier.question_fingerprint != fingerprints["question_fingerprint"]:
-        raise IdempotencyKeyReused(
+    return find_first_submission(
+        AgentRun.objects.all(),
+        AgentRun.objects.visible_to(by),
+        envelope,
+        fingerprints,
+        build_reused=lambda first: IdempotencyKeyReused(
             "This Idempotency-Key was used before with another run.",
             remedy="Use a new key for a new run.",
-            details={"first_run": earlier.wire_id},
-        )
-    if earlier is not None and not AgentRun.objects.visible_to(by).filter(pk=earlier.pk).exists():
-        raise AccountOfAnother("The first run with this Idempotency-Key has calls by another's account.")
-    return earlier
+            details={"first_run": first.wire_id},
+        ),
+        hidden=AccountOfAnother("The first run with this Idempotency-Key has calls by another's account."),
+        by=by,
+    )
 
 
 def submit_run(question: RunQuestion, envelope: RequestEnvelope, *, by: Principal) -> SubmittedRun:

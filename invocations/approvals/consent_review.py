@@ -12,7 +12,7 @@ from access.models import Consent, ConsentState
 from access.redaction import masked_view
 from evidence.archives.leaves import load_leaves_at_hand
 from evidence.kinds import BEGINS
-from evidence.leaves.calls import Begin
+from evidence.leaves.call_begins import Begin
 from evidence.models import Fact, Snapshot, SnapshotKind
 from evidence.services import reveal_values
 from invocations import services

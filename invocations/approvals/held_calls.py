@@ -20,36 +20,34 @@ from django.dispatch import receiver
 from access.budgets.rate_limits import check_rates
 from access.budgets.services import keep_manifest_limit
 from access.consents.matcher import ConsentValue
-from access.consents.services import console_url, request_consent, spend_consent, version_range, withdraw_request
+from access.consents.services import spend_consent
 from access.consents.signals import consent_decided
 from access.models import Consent, ConsentMode, ConsentState, ServerAccount, ServerAccountState
 from access.problems import ConsentDenied, ConsentExpired, ConsentRequired, ConsentVoid
 from access.server_accounts.problems import AccountDeclined, AccountRequired
-from access.server_accounts.services import account_url, request_account
 from access.server_accounts.signals import account_changed
 from evidence import services as evidence
 from evidence.kinds import Kind
-from evidence.leaves.calls import HeldCall, PolicyReference, ResumedCall
+from evidence.leaves.call_begins import PolicyReference
+from evidence.leaves.calls import HeldCall, ResumedCall
 from evidence.models import Snapshot, SnapshotKind
 from invocations.accept.begin_record import (
     build_admitted_fields,
     build_decided_fields,
     build_queued_fields,
     build_reserved_budget,
-    record_denied,
     reserve_call_budgets,
     write_begin,
 )
+from invocations.approvals.call_requests import find_missing, request_call_account, request_call_consent
 from invocations.call_outcomes import build_state_filter
 from invocations.calls import CallRequest
-from invocations.decide.call_accounts import read_member
 from invocations.decide.decision import name_step
 from invocations.decide.preflight import run_preflight
-from invocations.end.end_record import Ending, build_caller_principal, end_call
+from invocations.end.end_record import build_caller_principal, end_call
+from invocations.end.endings import Ending
 from invocations.models import Invocation, Origin, State
-from invocations.problems import CallCancelled
 from invocations.queue import outbox
-from invocations.run.cancellation import request_cancellation
 from invocations.run_profiles.services import keep_profile
 from invocations.step_log import StepLog
 from kernel.database.connections import database_time
@@ -60,13 +58,10 @@ from kernel.problems import Conflict, Problem
 from registry.decision_context import load_decision_context
 
 if TYPE_CHECKING:
-    from datetime import datetime
-    from uuid import UUID
-
     from django.db.models import QuerySet
 
     from invocations.calls import IncomingCall
-    from invocations.decide.decision import Hold, Refusal
+    from invocations.decide.decision import Hold
     from invocations.decide.preflight import Preflight
     from kernel.principal import Principal
     from registry.decision_context import DecisionContext
@@ -83,10 +78,6 @@ def needs_person(call: CallRequest, preflight: Preflight) -> bool:
     return call.envelope.on_consent != "refuse" and isinstance(preflight.problem, WAITABLE)
 
 
-def find_missing(preflight: Preflight, *kind: type[Problem]) -> Problem | None:
-    return next((each for each in preflight.problems.values() if isinstance(each, kind)), None)
-
-
 def run_full_preflight(
     call: CallRequest, decision_context: DecisionContext, fingerprints: dict[str, str], log: StepLog
 ) -> tuple[Preflight, StepLog]:
@@ -100,59 +91,6 @@ def run_full_preflight(
     if others:
         preflight.refused_at, preflight.problem = others[0], preflight.problems[others[0]]
     return preflight, log
-
-
-def request_call_consent(incoming: IncomingCall, preflight: Preflight, *, until: datetime | None = None) -> Consent:
-    """The request for a consent to this call, in the transaction of the caller. It may be one that waits already."""
-    assert preflight.version is not None
-    assert preflight.decision_context.installed is not None
-    missing = find_missing(preflight, ConsentRequired)
-    assert missing is not None
-    manifest, mode = preflight.version.manifest, missing.details.get("mode", ConsentMode.ONCE)
-    demanded = preflight.verdict.consent if preflight.verdict else None
-    validity_s = manifest.consent_validity_s
-    consent = request_consent(
-        tool=incoming.call.tool,
-        versions=version_range(preflight.decision_context.installed.version),
-        purpose=incoming.call.envelope.purpose,
-        validity_s=min(validity_s, demanded.validity_s) if demanded else validity_s,
-        mode=mode,
-        widest=mode,
-        data_classes=sorted({*manifest.data_classes, *missing.details.get("data_classes", ())}),
-        policy_hash=preflight.policy_hash,
-        invocation_id=incoming.id,
-        until=until,
-        by=incoming.by,
-        **incoming.fingerprints,
-    )
-    return Consent.objects.select_for_update().get(pk=consent.pk)  # nobody decides until this call is written down
-
-
-def request_call_account(incoming: IncomingCall, preflight: Preflight) -> ServerAccount | None:
-    """The request that the person of the call connects their account, in the transaction of the caller; None where none is missing."""
-    missing = find_missing(preflight, AccountRequired)
-    if missing is None:
-        return None
-    assert preflight.version is not None
-    manifest = preflight.version.manifest
-    assert manifest.account is not None
-    member_id = read_member(missing.details["person"])
-    assert member_id is not None
-    agent = missing.details["agent"]
-    account = request_account(
-        resource=manifest.account_resource,
-        member_id=member_id,
-        agent=agent,
-        tool=incoming.call.tool,
-        by=incoming.by,
-    )
-    if account.serves(agent, vouched=not agent):  # nobody would wake a call that waited for it now
-        raise AccountRequired(
-            "The person has connected their account at this moment.",
-            remedy="Call again.",
-            details=missing.details | {"account": account.wire_id, "url": account_url(account)},
-        )
-    return account
 
 
 @transaction.atomic
@@ -199,46 +137,6 @@ def hold_call(incoming: IncomingCall, hold: Hold) -> Invocation:
     return invocation
 
 
-@transaction.atomic
-def refuse_and_request(incoming: IncomingCall, refusal: Refusal) -> tuple[Refusal, Invocation]:
-    """The refused call with its Begin and End, and the requests for what is missing of a person, all or nothing."""
-    assert refusal.preflight is not None
-    try:
-        with transaction.atomic():
-            problem = _request_missing(incoming, refusal.preflight)
-    except Problem as full:
-        # Too many wait already: nobody is asked, and the call is refused for that.
-        problem = full
-    refusal = replace(refusal, problem=problem)
-    return refusal, record_denied(incoming, refusal)
-
-
-def _request_missing(incoming: IncomingCall, preflight: Preflight) -> Problem:
-    """What the caller is told. Where an account and a consent are missing it is told of the account, which is its own user's to see
-    to, and somebody is asked for the consent all the same."""
-    account = request_call_account(incoming, preflight)
-    asked: dict[str, Any] = {}
-    missing = find_missing(preflight, ConsentRequired)
-    if missing is not None:
-        consent = request_call_consent(incoming, preflight)
-        asked = {
-            "consent": consent.wire_id,
-            "state": consent.shown_state,
-            "url": console_url(consent),
-            "until": consent.expires_at.isoformat() if consent.expires_at else None,
-        }
-    if account is None:
-        assert missing is not None
-        remedy = "Show your user `details.url`, where somebody decides, and call again once it is approved."
-        return ConsentRequired(missing.detail, remedy=remedy, details=missing.details | asked)
-    missing = find_missing(preflight, AccountRequired)
-    assert missing is not None
-    said = {"account": account.wire_id, "url": account_url(account)} | (
-        {"consent": asked["consent"], "consent_url": asked["url"]} if asked else {}
-    )
-    return AccountRequired(missing.detail, details=missing.details | said)
-
-
 # Ending the wait.
 
 
@@ -258,7 +156,7 @@ def restore_call(invocation: Invocation) -> CallRequest:
     )
 
 
-def _log_wait(invocation: Invocation, note: str) -> StepLog:
+def log_wait(invocation: Invocation, note: str) -> StepLog:
     log = StepLog(invocation.created_at)
     since = max((step["end_ms"] for step in invocation.steps), default=0.0)
     log.add(WAIT_STEP, "person", since, log.now_ms(), note=note)
@@ -270,7 +168,7 @@ def follow_decision(*, consent: Consent, by: Principal, **_: Any) -> None:
     """What was decided holds for every call that waits for it, in the transaction of the decision."""
     for invocation in _lock_held(consent_id=consent.pk):
         refusal = None if consent.state == ConsentState.APPROVED else build_decision_problem(consent)
-        _go_on(invocation, consent, refusal, _log_wait(invocation, consent.wire_id), by=by)
+        _go_on(invocation, consent, refusal, log_wait(invocation, consent.wire_id), by=by)
 
 
 @receiver(account_changed, sender=ServerAccount)
@@ -292,7 +190,7 @@ def follow_account_change(
         if account.state == ServerAccountState.ENDED:
             refusal = AccountDeclined(details={"account": account.wire_id, "why": account.end_reason})
         consent = locked.get(invocation.consent_id) if invocation.consent_id else None
-        _go_on(invocation, consent, refusal, _log_wait(invocation, account.wire_id), by=by)
+        _go_on(invocation, consent, refusal, log_wait(invocation, account.wire_id), by=by)
 
 
 def _lock_held(**which: Any) -> QuerySet[Invocation]:
@@ -439,32 +337,3 @@ def _resume(invocation: Invocation, consent: Consent | None, log: StepLog, *, by
         at_once=True,
     )
     inject_fault("resume.before_commit")
-
-
-@transaction.atomic
-def cancel_call(*, invocation_id: UUID, by: Principal) -> Invocation:
-    """Take back a call that waits for a person or a worker; have one ended that runs."""
-    invocation = Invocation.objects.visible_to(by).select_related("version__tool").get(pk=invocation_id)
-    consent: Consent | None = None
-    if invocation.state == State.HELD and invocation.consent_id is not None:
-        consent = Consent.objects.select_for_update().get(pk=invocation.consent_id)  # as a decision does: consent first
-    when = "before it ran again; its first run was cut off" if invocation.was_lost else "before it started"
-    ending = Ending(
-        state=State.CANCELLED,
-        problem=CallCancelled(f"This call was cancelled {when}."),
-        ran=invocation.attempt > 0,
-        steps=_log_wait(invocation, "").steps if invocation.state == State.HELD else [],
-    )
-    waits = Q(state__in=[State.HELD, State.QUEUED])
-    if not end_call(invocation, ending, actor=by, attempt=invocation.attempt, only=waits):
-        invocation.refresh_from_db()
-        if request_cancellation(invocation=invocation, by=by) or invocation.state == State.RUNNING:
-            return invocation
-        raise Conflict(
-            f"This call is {invocation.state}; only one that has not ended can be cancelled.",
-            details={"state": invocation.state},
-        )
-    if consent and not Invocation.objects.filter(consent_id=consent.pk, state=State.HELD).exists():
-        withdraw_request(consent, by=by)
-    invocation.refresh_from_db()
-    return invocation

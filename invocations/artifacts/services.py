@@ -21,7 +21,7 @@ from evidence import services as evidence
 from evidence.keys.keystore import NONCE_BYTES
 from evidence.keys.subject_keys import fingerprint_under, unwrap_key, wrap_under
 from evidence.kinds import Kind
-from evidence.leaves.calls import ArtifactSummary
+from evidence.leaves.call_ends import ArtifactSummary
 from evidence.leaves.files import FileContent, ReadArtifact
 from evidence.problems import KeyUnavailable
 from invocations.account_calls import build_shown_filter

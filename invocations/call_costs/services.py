@@ -11,7 +11,7 @@ from django.dispatch import receiver
 
 from access.models import Dimension
 from invocations.call_costs.models import CallCost
-from invocations.end.end_record import compute_spending
+from invocations.end.spent_budgets import compute_spending
 from invocations.model_calls.model_facts import NOTHING_ANSWERED
 from invocations.models import Invocation
 from invocations.signals import call_ended
@@ -21,7 +21,7 @@ from registry.model_prices.price_tables import VERSION_IN_FORCE, find_price_tabl
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from invocations.end.end_record import Ending
+    from invocations.end.endings import Ending
     from invocations.model_calls.model_facts import ModelReport
 
 

@@ -19,7 +19,7 @@ from invocations.chains.models import StepRole
 from invocations.chains.plan import Place, format_pointer
 from invocations.chains.problems import RetryNeedsKey, StepsDoNotFit
 from invocations.decide.preflight import Preflight, run_preflight
-from invocations.end.end_record import PLAN
+from invocations.end.endings import PLAN
 from invocations.run.sent_files import check_sent_files
 from invocations.step_log import StepLog
 from kernel.database.connections import database_time

@@ -23,8 +23,8 @@ from evidence.leaves.chains import CancelledChain, ChainBegin, ChainEnd, Refused
 from evidence.models import Snapshot, SnapshotKind
 from evidence.problems import ValuesErased
 from invocations.accept.recorded_refusals import RecordedRefusal
+from invocations.accept.repeated_submissions import find_first_submission
 from invocations.answer.wake_ups import get_waker
-from invocations.approvals.held_calls import cancel_call
 from invocations.calls import name_person
 from invocations.chains.models import CHAIN_TRANSITIONS, Chain, ChainState, ChainStep, StepRole, StepState
 from invocations.chains.plan import ChainPlan, read_plan
@@ -33,6 +33,7 @@ from invocations.kept_callers import build_kept_caller, describe_credential
 from invocations.models import FINAL, Invocation
 from invocations.problems import IdempotencyKeyReused
 from invocations.request_tallies import check_is_recorded
+from invocations.run.cancellation import cancel_call
 from invocations.value_keys import get_callers_key
 from kernel.canonical import encode_hash_input
 from kernel.database.connections import database_time
@@ -69,19 +70,19 @@ def _fingerprints(plan: ChainPlan, envelope: RequestEnvelope, *, by: Principal) 
 
 
 def _find_earlier(envelope: RequestEnvelope, fingerprints: dict[str, str], *, by: Principal) -> Chain | None:
-    if not envelope.idempotency_key:
-        return None
-    found = Chain.objects.filter(tenant_id=by.tenant_id, agent_id=by.agent(), idempotency_key=envelope.idempotency_key)
-    earlier = found.filter(user_fingerprint=fingerprints["user_fingerprint"]).first()
-    if earlier is not None and earlier.plan_fingerprint != fingerprints["plan_fingerprint"]:
-        raise IdempotencyKeyReused(
+    return find_first_submission(
+        Chain.objects.all(),
+        Chain.objects.visible_to(by),
+        envelope,
+        fingerprints,
+        build_reused=lambda first: IdempotencyKeyReused(
             "This Idempotency-Key was used before with another plan.",
             remedy="Use a new key for a new plan.",
-            details={"first_chain": earlier.wire_id},
-        )
-    if earlier is not None and not Chain.objects.visible_to(by).filter(pk=earlier.pk).exists():
-        raise AccountOfAnother("The first chain with this Idempotency-Key has calls by another's account.")
-    return earlier
+            details={"first_chain": first.wire_id},
+        ),
+        hidden=AccountOfAnother("The first chain with this Idempotency-Key has calls by another's account."),
+        by=by,
+    )
 
 
 def submit_chain(plan: ChainPlan, envelope: RequestEnvelope, *, by: Principal) -> Submission:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from access.budgets.chain_reservations import build_step_lines
 from access.budgets.lines import BudgetLine, Demand, snapshot_lines
 from access.policies.verdict import Degradation, Verdict, policy_hash, policy_label
-from evidence.leaves.calls import PolicyDecision
+from evidence.leaves.call_begins import PolicyDecision
 from invocations.decide.fallback_models import add_fallbacks, choose_degraded
 from invocations.decide.looks import CallLook
 from invocations.decide.rules import RULES

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from django.utils.translation import gettext
 
 from evidence.leaves.base import ListDigest
-from evidence.leaves.calls import AskedService, SentFileSummary
+from evidence.leaves.call_ends import AskedService, SentFileSummary
 from invocations.sandbox.egress.denial_reasons import DenialReason
 from kernel.canonical import canonicalize, compute_digest
 

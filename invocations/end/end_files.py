@@ -12,7 +12,7 @@ from invocations.value_keys import find_values_key, is_forgotten
 from kernel.ids import encode
 
 if TYPE_CHECKING:
-    from invocations.end.end_record import Ending
+    from invocations.end.endings import Ending
 
 
 def keep_files_of_call(invocation: Invocation, ending: Ending) -> KeptFiles:

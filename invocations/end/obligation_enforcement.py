@@ -13,7 +13,7 @@ from access.problems import ObligationFailed
 from access.redaction import apply_detectors, apply_obligations
 from invocations.artifacts.obligation_enforcement import enforce_artifact_obligations
 from invocations.end.egress_report import replace_hosts
-from invocations.end.end_record import NOTHING, PLAN, Ending, split_plan
+from invocations.end.endings import NOTHING, PLAN, Ending, split_plan
 from invocations.models import State
 
 if TYPE_CHECKING:

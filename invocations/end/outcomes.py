@@ -13,7 +13,7 @@ from invocations import problems
 from invocations.artifacts.description import describe_artifact
 from invocations.artifacts.problems import ArtifactsTooLarge
 from invocations.decide.input_validation import collect_findings
-from invocations.end.end_record import NOTHING, Ending, split_plan
+from invocations.end.endings import NOTHING, Ending, split_plan
 from invocations.end.output_repair import repair_output
 from invocations.end.problems import DOMAIN_PROBLEMS
 from invocations.end.service_outcomes import build_service_ending, is_service_result, is_unsent

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from invocations.end.egress_report import find_exchange
-from invocations.end.end_record import Ending
+from invocations.end.endings import Ending
 from invocations.end.problems import ToolSaysUpstreamError
 from invocations.models import State
 from invocations.problems import RunCancelled, ToolDrifted

@@ -12,23 +12,17 @@ import re
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
-from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.http.request import split_domain_port, validate_host
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp_types import ErrorData, JSONRPCError
-from mcp_types.jsonrpc import PARSE_ERROR
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from access.authentication.bearer import CONNECT_AGAIN, NOT_CONNECTED, resolve_header_principal
+from access.authentication.bearer import resolve_header_principal
 from access.authentication.held_credentials import HeldCredential, HeldKind, find_token_end
 from access.connections.resources import MCP_PATH, mcp_resource, tenant_mcp_resource
 from access.issuers.services import find_mcp_issuers
-from access.roles import AGENT_SCOPES
 from invocations.mcp.consent_elicitation import note_form_answer, read_form_answer
-from invocations.mcp.errors import error_of
-from invocations.mcp.list_streams import build_change, send_list_changes, write_change_event
+from invocations.mcp.list_streams import send_list_changes, write_change_event
 from invocations.mcp.list_watch import ListWatch
 from invocations.mcp.open_streams import OpenStreams, TrackedSend
 from invocations.mcp.plain_exchanges import (
@@ -40,6 +34,14 @@ from invocations.mcp.plain_exchanges import (
     read_plain_message,
 )
 from invocations.mcp.posted_answers import PostedAnswer
+from invocations.mcp.refusals import (
+    build_refusal_headers,
+    refuse_ended,
+    refuse_message,
+    write_end_of_listening,
+    write_error_event,
+)
+from invocations.mcp.request_checks import check_message_size, check_origin, check_scheme
 from invocations.mcp.request_context import SCOPE_KEY, CallerRefused, McpRequest, McpSession
 from invocations.mcp.results import READ
 from invocations.mcp.server import make_server
@@ -50,13 +52,12 @@ from invocations.stopped_streams import StreamTopic
 from kernel.database.connections import release_connection
 from kernel.database.tenancy import acting_for_nobody
 from kernel.http.body_limits import read_whole_body, send_refusal
-from kernel.http.exception_handlers import build_challenge, translate_exception
+from kernel.http.exception_handlers import translate_exception
 from kernel.http.open_requests import LAST_WORDS, LATE_START
 from kernel.http.parsers import MAX_BODY_BYTES, read_json
 from kernel.http.traffic import ROUTE
 from kernel.observability.log_context import note_for_log
 from kernel.problems import (
-    Forbidden,
     Malformed,
     MethodNotAllowed,
     NotFound,
@@ -66,7 +67,7 @@ from kernel.problems import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from invocations.mcp.plain_exchanges import PlainMessage
     from kernel.http.body_limits import Application, Receive, Send
@@ -76,8 +77,6 @@ if TYPE_CHECKING:
 PATH = MCP_PATH
 OF_TENANT = re.compile(rf"{PATH}/[A-Za-z0-9_-]{{1,40}}")  # with the short name of the tenant
 SHORT = 16 * 1024  # bytes that take no longer to read than a thread to find
-# Objects and arrays of a message. The SDK reads it again on the event loop, where everybody waits meanwhile: about 5 ms for 1,000.
-MAX_PARTS = 20_000
 LIST_SCOPE = "tools:read"
 LISTEN = "subscriptions/listen"
 TAKES_TIME = frozenset({LISTEN, "tools/call", "tasks/result"})
@@ -117,7 +116,9 @@ class McpEndpoint:
             await self._pass(scope, headers, receive, send, path)
         except Problem as problem:
             held = scope.get(HELD_SCOPES, ()) if speaks_older_revision(headers) else ()
-            await send_refusal(send, problem, _more(problem, path, tried="authorization" in headers, held=held))
+            await send_refusal(
+                send, problem, build_refusal_headers(problem, path, tried="authorization" in headers, held=held)
+            )
 
     async def _pass(
         self, scope: dict[str, Any], headers: Mapping[str, str], receive: Receive, send: Send, path: str
@@ -134,7 +135,7 @@ class McpEndpoint:
         note_for_log(tenant=str(by.tenant_id))
         scope[HELD_SCOPES] = by.allowed if by.connection is not None else ()
         if scope["method"] == "GET" and speaks_older_revision(headers):
-            await self._stream(by, headers, receive, TrackedSend(send, partial(_refuse_ended, path)))
+            await self._stream(by, headers, receive, TrackedSend(send, partial(refuse_ended, path)))
             return
         if scope["method"] != "POST":
             raise MethodNotAllowed("MCP is spoken here with POST. Before 2026-07-28, GET listens for changed lists.")
@@ -148,7 +149,7 @@ class McpEndpoint:
             message = read_json(body) if len(body) <= SHORT else await self._in_thread(partial(read_json, body))
         except Malformed as problem:
             await self._in_thread(partial(_noted, problem, by))
-            await _refuse_message(send, problem)
+            await refuse_message(send, problem)
             return
         said = message if isinstance(message, dict) else {}
         if needed := SCOPES.get(str(said.get("method"))):
@@ -163,7 +164,7 @@ class McpEndpoint:
                 await self._in_thread(partial(note_form_answer, wakes))
                 await _accept(send)
                 return
-        tracked = TrackedSend(send, partial(_refuse_ended, path))
+        tracked = TrackedSend(send, partial(refuse_ended, path))
         posted = PostedAnswer(tracked)
         if isinstance(id := said.get("id"), str | int):
             scope[LAST_WORDS] = partial(write_error_event, id)
@@ -201,7 +202,7 @@ class McpEndpoint:
         """Answer a call of a known key that needs nothing else. Raises :class:`KeyOfAnother` before anything came of it."""
         holder = message.holder
         address = (scope.get("client") or ("",))[0]
-        tracked = TrackedSend(send, partial(_refuse_ended, PATH))
+        tracked = TrackedSend(send, partial(refuse_ended, PATH))
         tracked.write_last = scope[LAST_WORDS] = partial(write_error_event, message.id)
         scope[LATE_START] = build_stream_start()
         topic = StreamTopic(holder.tenant_id, holder.agent_id)
@@ -313,43 +314,6 @@ async def _keep(manager: StreamableHTTPSessionManager, ready: asyncio.Future[Non
         raise
 
 
-def _more(problem: Problem, path: str, *, tried: bool, held: Iterable[str] = ()) -> list[tuple[bytes, bytes]]:
-    """What the authorization specification of MCP wants a client to be told, so that it gets a token, or a better one. Providers of a
-    tenant have scopes of their own: a client that asked them for the hub's would be refused.
-
-    ``held``: what the token is good for. Clients before 2026-07-28 ask for what they are told, and lose the rest; later ones ask for
-    both.
-    """
-    if isinstance(problem, MethodNotAllowed):
-        return [(b"allow", b"GET, POST")]
-    if problem.status == 401:
-        scope = " ".join(AGENT_SCOPES) if path == PATH else ""
-        return [(b"www-authenticate", build_challenge(tried, path=path, scope=scope).encode())]
-    if "missing" in problem.details:
-        needed = {problem.details["missing"], *held}
-        scope = " ".join(each for each in AGENT_SCOPES if each in needed) if path == PATH else ""
-        said = build_challenge(True, error="insufficient_scope", path=path, scope=scope)
-        return [(b"www-authenticate", said.encode())]
-    return []
-
-
-async def _refuse_ended(path: str, send: Send, problem: Problem | None = None) -> None:
-    """For whose connection has ended while they waited: as their next request is refused. ``problem``: what else has ended it."""
-    problem = problem or Unauthenticated(NOT_CONNECTED, remedy=CONNECT_AGAIN)
-    await send_refusal(send, problem, _more(problem, path, tried=True))
-
-
-def write_error_event(id: str | int, problem: Problem) -> bytes:
-    """To whoever waits for the answer to this message, when its stream ends before: without one, some clients wait on."""
-    error = JSONRPCError(jsonrpc="2.0", id=id, error=error_of(problem).error)
-    return f"event: message\r\ndata: {error.model_dump_json(by_alias=True, exclude_unset=True)}\r\n\r\n".encode()
-
-
-def write_end_of_listening(id: str | int, problem: Problem) -> bytes:
-    """To who listens: that the list is another one, before the end."""
-    return f"event: message\r\ndata: {build_change(id)}\r\n\r\n".encode() + write_error_event(id, problem)
-
-
 async def _hear_nothing(message: Mapping[str, Any]) -> None:
     """In place of who has asked, who is told something else."""
 
@@ -360,62 +324,11 @@ async def _accept(send: Send) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-async def _refuse_message(send: Send, problem: Problem) -> None:
-    """For what is not JSON, in the words of JSON-RPC."""
-    error = JSONRPCError(jsonrpc="2.0", id=None, error=ErrorData(code=PARSE_ERROR, message=problem.detail))
-    body = error.model_dump_json(by_alias=True, exclude_unset=True).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": 400, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
-
-
 def _noted(problem: Problem, by: Principal) -> None:
     try:
         note_rejected(problem, by=by)
     finally:
         release_connection()
-
-
-def check_scheme(scope: Mapping[str, Any]) -> None:
-    """Refused, not sent to https as a page is: clients would follow with GET and without the message, and go on using http."""
-    if settings.SECURE_SSL_REDIRECT and scope.get("scheme") != "https":
-        raise Forbidden(
-            "The hub is asked over https only.",
-            remedy=f"Connect to {settings.TOOLHUB_PUBLIC_URL}{PATH}. A key that was sent over http may have been read: replace it.",
-        )
-
-
-def check_origin(headers: Mapping[str, str]) -> None:
-    """Neither a name that is not the hub's (DNS rebinding) nor a page of somebody else speaks to it through a browser."""
-    host = headers.get("host", "")
-    if not validate_host(split_domain_port(host)[0], settings.ALLOWED_HOSTS):
-        raise Forbidden(
-            "The hub is not called by this name.", remedy="Use the address in TOOLHUB_PUBLIC_URL, or ask an operator."
-        )
-    origin = headers.get("origin")
-    if origin is None or origin in settings.CSRF_TRUSTED_ORIGINS:
-        return
-    if _place_of(origin) != host:
-        raise Forbidden(
-            "This page may not speak to the hub.",
-            remedy="Ask an operator to add its origin to TOOLHUB_TRUSTED_ORIGINS.",
-        )
-
-
-def _place_of(origin: str) -> str:
-    try:
-        return urlsplit(origin).netloc
-    except ValueError:
-        return ""
-
-
-def check_message_size(body: bytes) -> None:
-    if body.count(b"[") + body.count(b"{") > MAX_PARTS:
-        raise TooLarge(
-            f"The message has more than {MAX_PARTS:,} objects and arrays.",
-            remedy="Send less at once, or make this call over REST.",
-            details={"max_parts": MAX_PARTS},
-        )
 
 
 async def _body(receive: Receive) -> bytes:

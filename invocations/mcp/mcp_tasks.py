@@ -27,7 +27,6 @@ from evidence.models import Snapshot, SnapshotKind
 from evidence.services import reveal_values
 from invocations.answer.envelope import build_answer_envelope
 from invocations.answer.wake_ups import get_waker
-from invocations.approvals.held_calls import cancel_call
 from invocations.mcp.consent_elicitation import build_input_request
 from invocations.mcp.errors import error_json
 from invocations.mcp.mcp_task_status import build_mcp_task, find_approval_url
@@ -41,6 +40,7 @@ from invocations.mcp.request_context import (
 from invocations.mcp.results import build_call_result, dump_model
 from invocations.mcp.tool_calls import IDLE_LOOK_S, call_tool
 from invocations.models import Invocation
+from invocations.run.cancellation import cancel_call
 from kernel.http.pagination import fetch_page
 from kernel.ids import decode
 from kernel.problems import Conflict, Problem

@@ -24,7 +24,7 @@ from invocations import services
 from invocations.accept.call_basis import BasisAhead
 from invocations.answer.envelope import build_answer_envelope
 from invocations.approvals.call_sentences import format_call_sentence
-from invocations.approvals.held_calls import WAITABLE, cancel_call
+from invocations.approvals.held_calls import WAITABLE
 from invocations.calls import BegunCall, CallRefused
 from invocations.mcp.call_params import (
     build_unknown_tool_error,
@@ -40,6 +40,7 @@ from invocations.mcp.request_context import get_mcp_request
 from invocations.mcp.results import build_call_result
 from invocations.models import FINAL, FOR_WORK, Invocation, State
 from invocations.request_tallies import note_rejected
+from invocations.run.cancellation import cancel_call
 from invocations.run.live_output import read_live_output
 from kernel.http.envelopes import ResponseEnvelope
 from kernel.http.exception_handlers import translate_exception

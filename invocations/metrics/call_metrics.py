@@ -14,7 +14,7 @@ from kernel.singleton import Once
 if TYPE_CHECKING:
     from opentelemetry.metrics import Meter
 
-    from invocations.end.end_record import Ending
+    from invocations.end.endings import Ending
     from invocations.models import Invocation
 
 # A preflight takes less than a millisecond, and may take five.

@@ -14,7 +14,7 @@ from kernel.singleton import Once
 if TYPE_CHECKING:
     from opentelemetry.metrics import Meter
 
-    from invocations.end.end_record import Ending
+    from invocations.end.endings import Ending
 
 TOKENS = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576)
 SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)

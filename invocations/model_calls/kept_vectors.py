@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from kernel.problems import Conflict
 
 if TYPE_CHECKING:
-    from invocations.end.end_record import Ending
+    from invocations.end.endings import Ending
 
 MAX_KEPT = 65_536  # numbers; written down, a MiB or so
 NOT_KEPT = "These are {count:,} numbers, which are not kept: reading this call again gives their digest."

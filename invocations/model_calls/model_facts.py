@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from evidence.leaves.base import ListDigest
-from evidence.leaves.calls import AnsweredModel, AskedModel, SentPrefix, TokenCount
+from evidence.leaves.call_begins import AskedModel, SentPrefix
+from evidence.leaves.call_ends import AnsweredModel, TokenCount
 from invocations.model_calls.held_files import describe_pictures, digest_held_files
 from kernel.canonical import compute_digest
 from llm.prices import format_amount

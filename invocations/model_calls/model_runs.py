@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import async_to_sync, sync_to_async
 
-from invocations.end.end_record import Ending, build_caller_principal
+from invocations.end.end_record import build_caller_principal
+from invocations.end.endings import Ending
 from invocations.end.obligation_enforcement import enforce_obligations
 from invocations.metrics.model_metrics import count_model_run
 from invocations.model_calls.begin_gates import BeginGate

@@ -13,7 +13,7 @@ from kernel.observability.telemetry import extract_context, tracer
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
-    from invocations.end.end_record import Ending
+    from invocations.end.endings import Ending
     from invocations.models import Invocation
     from unitools.manifest import ModelPart
 

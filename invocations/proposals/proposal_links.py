@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evidence.keys.subject_keys import fingerprint_under
 from evidence.kinds import ENDS
-from evidence.leaves.calls import End
+from evidence.leaves.call_ends import End
 from evidence.models import Fact
 from invocations.models import Invocation, State
 from invocations.problems import NotProposed

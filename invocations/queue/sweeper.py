@@ -18,7 +18,8 @@ from access.budgets import ledger
 from access.consents.services import expire_consents
 from invocations.approvals.held_calls import build_expiry_problem
 from invocations.chains.models import CHAIN_OPEN, Chain
-from invocations.end.end_record import Ending, end_call
+from invocations.end.end_record import end_call
+from invocations.end.endings import Ending
 from invocations.models import FINAL, Invocation, State
 from invocations.problems import OutcomeUnknown, QueueTimeout, find_cut_remedy
 from invocations.queue import outbox

@@ -21,7 +21,7 @@ from access.policies.impact.simulation import simulate_calls
 from evidence import services as evidence
 from evidence.archives.leaves import restore_leaf
 from evidence.kinds import BEGINS, Kind
-from evidence.leaves.calls import Begin
+from evidence.leaves.call_begins import Begin
 from evidence.leaves.replays import ComparedRun, ReplayedValues
 from evidence.models import Fact, Snapshot, SnapshotKind
 from invocations.models import Invocation

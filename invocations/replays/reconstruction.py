@@ -15,10 +15,12 @@ from evidence import services as evidence
 from evidence.keys.subject_keys import fingerprint_under
 from evidence.kinds import BEGINS, ENDS, Kind
 from evidence.leaves import ABSENT, Leaf
-from evidence.leaves.calls import Begin, DecidedCall, End, ResumedCall
+from evidence.leaves.call_begins import Begin, DecidedCall
+from evidence.leaves.call_ends import End
+from evidence.leaves.calls import ResumedCall
 from evidence.models import Fact, Snapshot, SnapshotKind
 from evidence.problems import KeyUnavailable, ValuesErased
-from invocations.end.end_record import shorten_sources
+from invocations.end.end_leaf import shorten_sources
 from invocations.models import Invocation, State
 from invocations.replays.redecision import Redecider
 from invocations.run_profiles.services import find_profile_document
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from evidence.leaves import Commitment
-    from evidence.leaves.calls import ToolDigests
+    from evidence.leaves.call_begins import ToolDigests
 
 EQUAL, DIFFERS, NOT_KEPT = "equal", "differs", "not_kept"
 HASHED_SINCE = 2  # version of the leaf

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from access.policies.compiler import CompiledPolicy
-    from evidence.leaves.calls import Begin
+    from evidence.leaves.call_begins import Begin
 
 SAME, DIFFERS, NOT_KEPT = "same", "differs", "not_kept"
 BEFORE_CONSENT = STEPS[: STEPS.index("consent") + 1]  # a call that was refused at one of these asked nobody

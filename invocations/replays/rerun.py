@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 from evidence import services as evidence
 from evidence.keys.subject_keys import fingerprint_under
 from evidence.kinds import ENDS
-from evidence.leaves.calls import Begin, CalledTool, End
+from evidence.leaves.call_begins import Begin, CalledTool
+from evidence.leaves.call_ends import End
 from evidence.models import Fact, Snapshot, SnapshotKind
 from evidence.problems import KeyUnavailable, ValuesErased
-from invocations.end.end_record import NOTHING, Ending
+from invocations.end.endings import NOTHING, Ending
 from invocations.end.obligation_enforcement import enforce_obligations
 from invocations.end.outcomes import build_ending
 from invocations.models import Invocation, State

@@ -19,13 +19,13 @@ from evidence.models import Fact, Snapshot
 from evidence.services import erase_free_text
 from invocations.agent_runs.models import AgentRun, AgentRunState
 from invocations.agent_runs.services import cancel_run
-from invocations.approvals.held_calls import cancel_call
 from invocations.artifacts.models import Artifact, ArtifactContent
 from invocations.chains.models import CHAIN_OPEN, Chain
 from invocations.chains.services import cancel_chain
 from invocations.kept_callers import NOBODY
 from invocations.models import FINAL, Invocation, State, StoredFile
 from invocations.replays.models import Replay, Rerun, What
+from invocations.run.cancellation import cancel_call
 from invocations.tool_files.models import ToolFiles
 from kernel.database.connections import database_time
 

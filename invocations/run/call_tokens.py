@@ -18,7 +18,7 @@ from kernel.problems import Internal
 from unitools.openapi.account_security import CREDENTIAL, NAME
 
 if TYPE_CHECKING:
-    from invocations.end.end_record import Ending
+    from invocations.end.endings import Ending
     from invocations.models import Invocation
     from unitools.manifest import Manifest
 

@@ -1,6 +1,6 @@
-"""Cancellation: how a caller's wish to end a running call reaches the worker that runs it.
+"""Cancellation: a call that waits is taken back, and the wish to end one that runs reaches the worker that runs it.
 
-The wish stands in the row and is a fact; a message on the wire makes it quick. Who misses the message sees the row with the next
+That wish stands in the row and is a fact; a message on the wire makes it quick. Who misses the message sees the row with the next
 heartbeat.
 """
 
@@ -15,12 +15,20 @@ from uuid import UUID
 import redis
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Q
 
+from access.consents.services import withdraw_request
+from access.models import Consent
 from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.leaves.calls import CallAttempt
+from invocations.approvals.held_calls import log_wait
+from invocations.end.end_record import end_call
+from invocations.end.endings import Ending
 from invocations.models import Invocation, State
+from invocations.problems import CallCancelled
 from invocations.run.lease_heartbeat import end_run
+from kernel.problems import Conflict
 
 if TYPE_CHECKING:
     import threading
@@ -31,6 +39,35 @@ if TYPE_CHECKING:
 log = logging.getLogger("toolhub.worker")
 CHANNEL = "toolhub:cancel"
 _PATIENCE_S = 1.0
+
+
+@transaction.atomic
+def cancel_call(*, invocation_id: UUID, by: Principal) -> Invocation:
+    """Take back a call that waits for a person or a worker; have one ended that runs."""
+    invocation = Invocation.objects.visible_to(by).select_related("version__tool").get(pk=invocation_id)
+    consent: Consent | None = None
+    if invocation.state == State.HELD and invocation.consent_id is not None:
+        consent = Consent.objects.select_for_update().get(pk=invocation.consent_id)  # as a decision does: consent first
+    when = "before it ran again; its first run was cut off" if invocation.was_lost else "before it started"
+    ending = Ending(
+        state=State.CANCELLED,
+        problem=CallCancelled(f"This call was cancelled {when}."),
+        ran=invocation.attempt > 0,
+        steps=log_wait(invocation, "").steps if invocation.state == State.HELD else [],
+    )
+    waits = Q(state__in=[State.HELD, State.QUEUED])
+    if not end_call(invocation, ending, actor=by, attempt=invocation.attempt, only=waits):
+        invocation.refresh_from_db()
+        if request_cancellation(invocation=invocation, by=by) or invocation.state == State.RUNNING:
+            return invocation
+        raise Conflict(
+            f"This call is {invocation.state}; only one that has not ended can be cancelled.",
+            details={"state": invocation.state},
+        )
+    if consent and not Invocation.objects.filter(consent_id=consent.pk, state=State.HELD).exists():
+        withdraw_request(consent, by=by)
+    invocation.refresh_from_db()
+    return invocation
 
 
 @transaction.atomic

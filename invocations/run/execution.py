@@ -22,7 +22,8 @@ from invocations.decide.looks import ClaimLook
 from invocations.decide.rules import check_again
 from invocations.direct_runs.pool import DirectSandbox
 from invocations.direct_runs.selection import is_vouched_for
-from invocations.end.end_record import Ending, build_caller_principal, end_call
+from invocations.end.end_record import build_caller_principal, end_call
+from invocations.end.endings import Ending
 from invocations.end.obligation_enforcement import enforce_obligations
 from invocations.end.outcomes import build_ending
 from invocations.end.secret_leaks import withhold_leaks

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-    from invocations.end.end_record import Ending
+    from invocations.end.endings import Ending
     from registry.models import ToolVersion
 
 log = logging.getLogger(__name__)

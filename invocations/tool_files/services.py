@@ -26,7 +26,7 @@ from evidence import services as evidence
 from evidence.keys.keystore import NONCE_BYTES, get_keystore
 from evidence.keys.subject_keys import unwrap_key, wrap_under
 from evidence.kinds import Kind
-from evidence.leaves.calls import KeptToolFiles
+from evidence.leaves.call_ends import KeptToolFiles
 from evidence.leaves.files import FileContent
 from evidence.problems import KeyUnavailable
 from invocations.files.problems import FilesFull, NoSuchFile

@@ -22,7 +22,7 @@ from evidence.keys.subject_keys import is_in_use
 from evidence.models import Snapshot, SnapshotKind
 from evidence.problems import KeyUnavailable, ValuesErased
 from invocations.decide.profiles import build_run_profile, choose_isolation
-from invocations.end.end_record import NOTHING
+from invocations.end.endings import NOTHING
 from invocations.models import State
 from invocations.replays.isolation import build_comparison_call, isolate_profile
 from invocations.replays.rerun import CannotRerun, check_runs_alone, run_alone, stage_version
@@ -37,7 +37,7 @@ from registry.versions.compiler import compiled_version
 
 if TYPE_CHECKING:
     from evidence.models import SubjectKey
-    from invocations.end.end_record import Ending
+    from invocations.end.endings import Ending
     from invocations.replays.models import Replay
     from invocations.sandbox.base import Profile, RunOutcome, SandboxCall
     from registry.models import ToolVersion

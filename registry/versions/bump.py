@@ -12,7 +12,7 @@ from registry.models import Dependencies, VersionState
 from registry.problems import VersionExists, WrongBump
 from unitools import semver
 from unitools.changes import ManifestChange, compare_manifests, find_offending_changes
-from unitools.changes.fields import compare_dependency_lock
+from unitools.changes.dependency_changes import compare_dependency_lock
 
 if TYPE_CHECKING:
     from registry.models import Tool, ToolVersion

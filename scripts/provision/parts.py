@@ -2,7 +2,7 @@
 
 Three processes compute at a time: on two cores one has something to do while another waits for PostgreSQL or for a hub; where they
 leave processors without work for a while, a fourth begins. There are more parts than that, so that no core is left without work
-because one process had the most to do. Beside them runs what waits for boxes most of the time.
+because one process had the most to do. Beside them run two that wait for boxes most of the time.
 """
 
 from __future__ import annotations
@@ -207,7 +207,8 @@ EARLY = (
 # What takes longest is begun first, also where it mostly waits, as for boxes; what computes all the time comes last, for beside it the
 # other core has work to the end. No two parts use one database on PostgreSQL.
 PARTS = (
-    Part("boxes", ("tests/attacks", "tests/contracts"), OF_MODELS, sqlite=True, waits=True),
+    Part("boxes", ("tests/contracts",), OF_MODELS, sqlite=True, waits=True),
+    Part("attacks on boxes", ("tests/attacks",), sqlite=True, waits=True),
     Part("calls on PostgreSQL", OF_CALLS, ONLY_WITH_SQLITE, shown=True, database="test_toolhub_fourth"),
     Part("whole hubs", ("tests/compose", "tests/e2e"), BREAKING, sqlite=True),
     Part("hubs that are killed, and judges of MCP", ("tests/crash", "tests/mcp_conformance"), sqlite=True),

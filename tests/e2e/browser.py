@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import pytest
 from django.utils import translation
@@ -113,6 +113,7 @@ class Visitor:
     shots: Path
     name: str = ""
     errors: list[str] = field(default_factory=list)
+    sign_ins_seen: ClassVar[set[Variant]] = set()  # everybody comes by that page: it is looked at once in each way
     _context: BrowserContext | None = None
     _page: Page | None = None
 
@@ -176,7 +177,10 @@ class Visitor:
         self.name = name
         self.page.goto(f"{self.url}/sign-in")
         self.ready()
-        self.check("sign-in")
+        look = replace(self.variant, name="")
+        if look not in self.sign_ins_seen:
+            self.check("sign-in")
+            self.sign_ins_seen.add(look)
         self.label("Username").fill(name)
         self.label("Password").fill(password)
         self.button("Sign in").click()

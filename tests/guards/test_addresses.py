@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.support.access_tables import locate_rows
 from tests.support.routes import Route, console_routes, routes
+from toolhub.access_tables import list_access_rows
 from toolhub.addresses import collect_navigation, load_url_modules
 
 if TYPE_CHECKING:
@@ -37,9 +37,9 @@ def test_an_address_is_declared_in_the_package_of_its_view() -> None:
 
 
 def test_a_row_of_the_access_table_stands_beside_the_view_that_it_is_about() -> None:
-    packages = {route.name: {package_of(route)} for route in routes()}
+    packages = {route.name: package_of(route) for route in routes()}
 
-    assert {name: found for name, found in locate_rows().items() if packages.get(name) != found} == {}
+    assert [row for row in list_access_rows() if packages.get(row.route) != row.package] == []
 
 
 def test_an_entry_of_the_navigation_asks_for_what_its_page_needs() -> None:

@@ -34,11 +34,11 @@ PROGRAMS = [
     ("with_fastmcp", MODERN, "", GREET),
     ("with_openai_agents", MODERN, "", GREET),
     ("with_langchain", LANGCHAIN, "", GREET),
-    # as programs call that were written while names were ids
+    # As programs call that were written while names were ids. The hub reads either name in one place, whoever sends it.
     ("with_mcp", "", "legacy", GREET_ID),
     ("with_mcp", "", "auto", GREET_ID),
-    ("with_fastmcp", MODERN, "", GREET_ID),
-    ("with_openai_agents", MODERN, "", GREET_ID),
+    pytest.param("with_fastmcp", MODERN, "", GREET_ID, marks=pytest.mark.long),
+    pytest.param("with_openai_agents", MODERN, "", GREET_ID, marks=pytest.mark.long),
 ]
 
 

@@ -13,7 +13,7 @@ from access.budgets.ledger import NOTHING
 from access.budgets.lines import Demand
 from access.budgets.services import set_budget
 from access.models import BudgetWindow
-from invocations.end.end_record import settle_budgets
+from invocations.end.spent_budgets import settle_budgets
 from tests.support.budgets import DAY, assert_conserved, balance, take
 from tests.support.concurrency import MEET_WITHIN_S, is_waited_for
 

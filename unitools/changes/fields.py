@@ -6,18 +6,30 @@ its function expects, and a field that has no function, is judged as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from unitools.changes.added_capabilities import find_uncovered, host_within, is_readable
-from unitools.changes.kinds import ManifestChange, make_change
-from unitools.dependency_locks import LockedPackage, read_dependency_name, read_lock_entry
+from unitools.changes.comparisons import (
+    Changes,
+    Judge,
+    Keyed,
+    compare_as_flag,
+    compare_as_number,
+    compare_as_set,
+    compare_as_value,
+    compare_keyed_entries,
+    compare_unknown_members,
+    ignore_field,
+    name_direction,
+)
+from unitools.changes.dependency_changes import compare_dependencies, compare_dependency_lock, is_lock
+from unitools.changes.kinds import make_change
+from unitools.changes.origin_changes import compare_implementation, compare_origin, is_origin
 from unitools.expressions import EFFECTS, SAFETY_CLASSES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
-    from unitools.npm_locks import NpmPackage
 
 EFFECT_ABOVE = {"None": set[str](), "Read": {"None"}}  # the others are above both, and beside each other
 CONSENT_SCOPES = ("once", "period", "standing")
@@ -34,10 +46,6 @@ RUN_LIMITS = (
 INPUT_LIMITS = {"max_bytes_in": ("input_raised", "input_lowered"), "depth": ("depth_raised", "depth_lowered")}
 ISOLATION_LEVELS = ("shared", "fresh", "single", "cold")  # weakest first
 UNLIMITED = float("inf")
-
-Changes = Iterator[ManifestChange]
-Judge = Callable[[Any, Any], Changes]
-Keyed = dict[str, tuple[int, Any]]  # where each stands in its list
 
 
 class Field(NamedTuple):
@@ -62,25 +70,6 @@ def _is_objects(*needed: str) -> Callable[[Any], bool]:
     return has_form
 
 
-def _either(kind: str, *, is_up: bool, words: tuple[str, str] = ("raised", "lowered")) -> str:
-    return f"{kind}.{words[0] if is_up else words[1]}"
-
-
-def compare_as_value(kind: str, pointer: str) -> Judge:
-    """A value that is only the same or another."""
-
-    def judge(old: Any, new: Any) -> Changes:
-        yield make_change(kind, pointer, old, new)
-
-    return judge
-
-
-def ignore_field(old: Any, new: Any) -> Changes:
-    """Where another field says it already."""
-    del old, new
-    yield from ()
-
-
 def compare_call_sentence(old: str | None, new: str | None) -> Changes:
     """What somebody decides by; another sentence for the same call is not a matter of wording alone."""
     word = "added" if old is None else "removed" if new is None else "changed"
@@ -102,77 +91,26 @@ def compare_localizations(old: dict[str, Any], new: dict[str, Any]) -> Changes:
                 yield make_change("localizations.changed", pointer, was.get(name), is_now.get(name))
 
 
-def compare_as_set(kind: str, pointer: str) -> Judge:
-    """A set, written as a list."""
-
-    def judge(old: list[Any], new: list[Any]) -> Changes:
-        yield from (
-            make_change(f"{kind}.added", f"{pointer}/{at}", None, each)
-            for at, each in enumerate(new)
-            if each not in old
-        )
-        yield from (
-            make_change(f"{kind}.removed", f"{pointer}/{at}", each, None)
-            for at, each in enumerate(old)
-            if each not in new
-        )
-
-    return judge
-
-
-def compare_as_number(kind: str, pointer: str) -> Judge:
-    """A number."""
-
-    def judge(old: Any, new: Any) -> Changes:
-        if old != new:
-            yield make_change(_either(kind, is_up=new > old), pointer, old, new)
-
-    return judge
-
-
-def compare_as_flag(kind: str, pointer: str, on: str, off: str) -> Judge:
-    """Yes or no."""
-
-    def judge(old: bool, new: bool) -> Changes:
-        if old is not new:
-            yield make_change(f"{kind}.{on if new else off}", pointer, old, new)
-
-    return judge
-
-
-def compare_keyed_entries(kind: str, pointer: str, before: Keyed, after: Keyed) -> Changes:
-    """Entries that a name tells apart."""
-    for name, (index, entry) in after.items():
-        if name not in before:
-            yield make_change(f"{kind}.added", f"{pointer}/{index}", None, entry)
-        elif before[name][1] != entry:
-            yield make_change(f"{kind}.changed", f"{pointer}/{index}", before[name][1], entry)
-    for name, (index, entry) in before.items():
-        if name not in after:
-            yield make_change(f"{kind}.removed", f"{pointer}/{index}", entry, None)
-
-
-def compare_unknown_members(pointer: str, old: dict[str, Any], new: dict[str, Any], known: Iterable[str]) -> Changes:
-    """Members of an object that are not known here."""
-    for word in sorted((old.keys() | new.keys()) - set(known)):
-        if old.get(word) != new.get(word):
-            yield make_change("field.changed", f"{pointer}/{word}", old.get(word), new.get(word))
-
-
 def compare_side_effect(old: str, new: str) -> Changes:
     is_lower = new in EFFECT_ABOVE.get(old, {"None", "Read"})
-    yield make_change(_either("side_effect", is_up=not is_lower), "/side_effect", old, new)
+    yield make_change(name_direction("side_effect", is_up=not is_lower), "/side_effect", old, new)
 
 
 def compare_safety_class(old: str, new: str) -> Changes:
     yield make_change(
-        _either("safety_class", is_up=SAFETY_CLASSES.index(new) > SAFETY_CLASSES.index(old)), "/safety_class", old, new
+        name_direction("safety_class", is_up=SAFETY_CLASSES.index(new) > SAFETY_CLASSES.index(old)),
+        "/safety_class",
+        old,
+        new,
     )
 
 
 def compare_idempotency(old: str, new: str) -> Changes:
     yield make_change(
-        _either("idempotency", is_up=new == "keyed", words=("strengthened", "weakened")), "/idempotency", old, new
+        name_direction("idempotency", is_up=new == "keyed", words=("strengthened", "weakened")),
+        "/idempotency",
+        old,
+        new,
     )
 
 
@@ -233,7 +171,7 @@ def compare_consent(old: dict[str, Any], new: dict[str, Any]) -> Changes:
         if less is None or more is None:
             yield make_change("field.changed", f"/consent/{word}", was, is_now)
         else:
-            kind = _either("consent", is_up=more > less, words=("loosened", "tightened"))
+            kind = name_direction("consent", is_up=more > less, words=("loosened", "tightened"))
             yield make_change(kind, f"/consent/{word}", was, is_now)
     yield from compare_unknown_members("/consent", old, new, ("required", "validity_seconds", "scope"))
 
@@ -262,7 +200,7 @@ def compare_limits(old: dict[str, Any], new: dict[str, Any]) -> Changes:
         if not (_is_number(was) and _is_number(is_now) and name in (*RUN_LIMITS, *INPUT_LIMITS)):
             yield make_change("field.changed", f"/limits/{name}", old.get(name), new.get(name))
             continue
-        kind = _either("limits", is_up=is_now > was, words=INPUT_LIMITS.get(name, ("raised", "lowered")))
+        kind = name_direction("limits", is_up=is_now > was, words=INPUT_LIMITS.get(name, ("raised", "lowered")))
         yield make_change(kind, f"/limits/{name}", old.get(name), new.get(name))
 
 
@@ -270,7 +208,7 @@ def compare_isolation(old: str | None, new: str | None) -> Changes:
     """Left out, it asks for nothing, as the weakest level does."""
     was, is_now = (ISOLATION_LEVELS.index(level or ISOLATION_LEVELS[0]) for level in (old, new))
     if was != is_now:
-        kind = _either("isolation", is_up=is_now > was, words=("strengthened", "weakened"))
+        kind = name_direction("isolation", is_up=is_now > was, words=("strengthened", "weakened"))
         yield make_change(kind, "/isolation", ISOLATION_LEVELS[was], ISOLATION_LEVELS[is_now])
 
 
@@ -285,7 +223,7 @@ def compare_state(old: dict[str, Any] | None, new: dict[str, Any] | None) -> Cha
 
 
 def compare_isolate_by(old: str, new: str) -> Changes:
-    kind = _either("isolation", is_up=new == "agent", words=("strengthened", "weakened"))
+    kind = name_direction("isolation", is_up=new == "agent", words=("strengthened", "weakened"))
     yield make_change(kind, "/isolate_by", old, new)
 
 
@@ -307,109 +245,6 @@ def compare_provider_compat(old: dict[str, Any], new: dict[str, Any]) -> Changes
 
 def compare_deprecations(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> Changes:
     yield from compare_keyed_entries("deprecations", "/deprecations", _by("pointer", old), _by("pointer", new))
-
-
-def compare_dependencies(old: list[str], new: list[str]) -> Changes:
-    def named(requirements: list[str]) -> Keyed:
-        return {read_dependency_name(each): (at, each) for at, each in enumerate(requirements)}
-
-    yield from compare_keyed_entries("dependencies", "/dependencies", named(old), named(new))
-
-
-def compare_dependency_lock(old: list[str], new: list[str]) -> Changes:
-    """Lines of locks, from wherever: what was found by the hub is compared by this, too."""
-    before, after = _entries(old), _entries(new)
-    for key, (at, entry) in after.items():
-        pointer = f"/dependency_lock/{at}"
-        if key not in before:
-            yield make_change("lock.added", pointer, None, entry.line)
-            continue
-        former = before[key][1]
-        if former != entry:
-            yield make_change(_kind_of_lock(former, entry), pointer, former.line, entry.line)
-    for key, (at, entry) in before.items():
-        if key not in after:
-            yield make_change("lock.removed", f"/dependency_lock/{at}", entry.line, None)
-
-
-def _entries(lines: Iterable[str]) -> dict[tuple[str, str], tuple[int, LockedPackage | NpmPackage]]:
-    return {(entry.name, entry.marker): (at, entry) for at, entry in enumerate(map(read_lock_entry, lines))}
-
-
-def _kind_of_lock(old: LockedPackage | NpmPackage, new: LockedPackage | NpmPackage) -> str:
-    if old.version != new.version:
-        return "lock.changed"
-    was, is_now = set(old.hashes), set(new.hashes)
-    return "lock.files_added" if was < is_now else "lock.files_removed" if is_now < was else "lock.files_replaced"
-
-
-def _is_lock(value: Any) -> bool:
-    try:
-        return _is_words(value) and len(_entries(value)) == len(value)
-    except ValueError:
-        return False
-
-
-ORIGIN_KINDS = {
-    "package": "origin.package_changed",
-    "url": "origin.url_changed",
-    "version": "origin.version_changed",
-    "tool": "origin.tool_changed",
-    "result": "origin.result_changed",
-    "entry_digest": "origin.entry_changed",
-    "listing_digest": "origin.listing_changed",
-    "protocol": "origin.protocol_changed",
-    "document": "origin.document_changed",
-    "operation": "origin.operation_changed",
-    "operation_digest": "origin.description_changed",
-    "object": "origin.object_changed",
-    "object_digest": "origin.object_description_changed",
-}
-# What an object is; the rest is which state of it.
-OBJECT_IDENTITY = ("name", "framework", "package")
-# What is reached, and as whom; the rest is how it is asked for.
-REACH = {
-    "operation": ("server", "method", "path", "credentials", "account"),
-    "remote": ("url", "credentials", "account"),
-}
-
-
-def compare_implementation(old: dict[str, Any], new: dict[str, Any]) -> Changes:
-    """Other code answers; or what the gate asks for is another, part by part."""
-    for part, reach in REACH.items():
-        was, is_now = old.get(part), new.get(part)
-        if isinstance(was, dict) and isinstance(is_now, dict):
-            for name in sorted(was.keys() | is_now.keys()):
-                if was.get(name) != is_now.get(name):
-                    kind = f"{part}.reach_changed" if name in reach else f"{part}.changed"
-                    yield make_change(kind, f"/implementation/{part}/{name}", was.get(name), is_now.get(name))
-            yield from compare_unknown_members("/implementation", old, new, (part,))
-            return
-    yield make_change("implementation.changed", "/implementation", old, new)
-
-
-def compare_origin(old: Any, new: Any) -> Changes:
-    """What a tool was brought from. Its schemas and texts are fields of their own; a digest says that what was pinned is another."""
-    if old is None or new is None:
-        yield make_change("origin.added" if old is None else "origin.removed", "/origin", old, new)
-        return
-    for name, kind in ORIGIN_KINDS.items():
-        was, is_now = old.get(name), new.get(name)
-        if name == "object" and isinstance(was, dict) and isinstance(is_now, dict):
-            yield from _compare_object(was, is_now)
-        elif was != is_now:
-            yield make_change(kind, f"/origin/{name}", was, is_now)
-
-
-def _compare_object(old: dict[str, Any], new: dict[str, Any]) -> Changes:
-    for name in sorted(old.keys() | new.keys()):
-        if old.get(name) != new.get(name):
-            kind = "origin.object_changed" if name in OBJECT_IDENTITY else "origin.object_version_changed"
-            yield make_change(kind, f"/origin/object/{name}", old.get(name), new.get(name))
-
-
-def _is_origin(value: Any) -> bool:
-    return value is None or (isinstance(value, dict) and value.keys() <= ORIGIN_KINDS.keys())
 
 
 def compare_ttl(old: Any, new: Any) -> Changes:
@@ -471,8 +306,8 @@ FIELDS: dict[str, Field] = {
     "isolate_by": Field(compare_isolate_by, _is_one_of("tenant", "agent")),
     "dependencies": Field(compare_dependencies, _is_words),
     "dependency_constraints": Field(compare_as_set("constraints", "/dependency_constraints"), _is_words),
-    "origin": Field(compare_origin, _is_origin),
-    "dependency_lock": Field(compare_dependency_lock, _is_lock),
+    "origin": Field(compare_origin, is_origin),
+    "dependency_lock": Field(compare_dependency_lock, is_lock),
     "output_repair": Field(compare_as_set("output_repair", "/output_repair"), _is_words),
     "quotes": Field(compare_as_set("quotes", "/quotes"), _is_words),
     "ttl_seconds": Field(compare_ttl, lambda value: value is None or _is_number(value)),

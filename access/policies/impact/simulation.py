@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from access.policies.attributes import NO_REQUEST
 from access.policies.conditions import compile_condition, iter_tests
 from access.policies.verdict import evaluate_policies
-from evidence.leaves.calls import DecidedCall, PolicyDecision
+from evidence.leaves.call_begins import DecidedCall, PolicyDecision
 from kernel.ids import encode
 
 if TYPE_CHECKING:

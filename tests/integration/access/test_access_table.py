@@ -1,7 +1,7 @@
 """The access table: is every role allowed exactly what the table says, and every key what its scopes say? Each cell is a request.
 
-The table is ``ACCESS`` of the ``urls`` modules beside the pages and endpoints. A new address fails here until it has a line there and
-something to send it.
+The table is ``ACCESS`` of the ``urls`` modules beside the pages and endpoints (toolhub/access_tables.py). A new address fails here
+until it has something to send it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from access.roles import HUB_PERMISSIONS, PERMISSIONS, SCOPES, Role
 from invocations.model_calls import tenant_providers
 from kernel.principal import Principal
 from tests.conftest import make_person
-from tests.support.access_tables import read_access_tables
 from tests.support.connected_models import SCRIPTED
 from tests.support.identity_assertions import sign_in_with
 from tests.support.import_sources import list_server
@@ -31,6 +30,8 @@ from tests.support.request_preparations import prepare
 from tests.support.routes import api_routes, console_routes
 from tests.support.scripted_models import ScriptedProvider
 from tests.support.tenant_rows import rows_of
+from toolhub import access_tables
+from toolhub.access_tables import HUB_OWNER, list_access_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,13 +42,13 @@ if TYPE_CHECKING:
     from tests.support.routes import Route
 
 pytestmark = pytest.mark.django_db
-LETTERS = {"H": "owner of the hub", **dict(zip("OPRAD", (str(role) for role in Role), strict=True))}
+LETTERS = {HUB_OWNER: "owner of the hub", **{letter: str(role) for letter, role in access_tables.LETTERS.items()}}
 
 
-TABLE = read_access_tables()
-CONSOLE = {(method, name): (permission, cells) for method, name, permission, cells in TABLE["console"]}
-API = {(method, name): scope for method, name, scope in TABLE["api"]}
-PEOPLE = {(method, name): (permission, cells) for method, name, permission, cells in TABLE["people"]}
+ROWS = list_access_rows()
+CONSOLE = {(row.method, row.route): (row.needed, row.roles) for row in ROWS if row.section == access_tables.CONSOLE}
+API = {(row.method, row.route): row.needed for row in ROWS if row.section == access_tables.API}
+PEOPLE = {(row.method, row.route): (row.needed, row.roles) for row in ROWS if row.section == access_tables.PEOPLE}
 GOVERNED = [route for route in console_routes() if route.needs]
 SCOPED = [route for route in api_routes() if hasattr(route.api_class, "required_scope")]
 # Kept by the agent that made them, or made for it; everything else an agent does for others, and not for itself.
@@ -89,9 +90,7 @@ def test_every_action_has_a_line_in_the_table() -> None:
     assert {(method, route.name): route.permission(method) for route, method in by_session()} == {
         action: permission for action, (permission, _) in PEOPLE.items()
     }
-    assert len(TABLE["console"]) == len(CONSOLE)
-    assert len(TABLE["api"]) == len(API)
-    assert len(TABLE["people"]) == len(PEOPLE)
+    assert len(ROWS) == len(CONSOLE) + len(API) + len(PEOPLE)
 
 
 def test_every_line_says_for_every_role_whether_it_may() -> None:

@@ -10,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.core.exceptions import ImproperlyConfigured
 from django.test import Client
 from django.urls import clear_url_caches, reverse
 from drf_spectacular.generators import SchemaGenerator
@@ -18,8 +19,8 @@ import access
 import toolhub.urls
 from access.roles import Role
 from tests.conftest import make_caller, make_person
-from tests.support.access_tables import read_access_tables
 from tests.support.routes import api_routes, console_routes
+from toolhub.access_tables import list_access_rows
 from toolhub.addresses import load_url_modules
 from toolhub.packages import find_template_folders
 
@@ -162,7 +163,7 @@ def test_a_console_page_with_its_menu_entry_and_permission_is_one_folder(
     assert Client().get("/orders").headers["Location"].startswith("/sign-in")
 
     known = {(method, route.name): route.needs for route in console_routes() if route.needs for method in route.methods}
-    rows = {(method, name): permission for method, name, permission, _ in read_access_tables()["console"]}
+    rows = {(row.method, row.route): row.needed for row in list_access_rows() if row.section == "console"}
     assert rows[("GET", "orders")] == "agents.view"
     assert rows == known
 
@@ -187,7 +188,29 @@ def test_a_rest_resource_with_its_scope_is_one_folder(
         if hasattr(route.api_class, "required_scope")
         for method in route.methods
     }
-    assert {(method, name): scope for method, name, scope in read_access_tables()["api"]} == scopes
+    assert {(row.method, row.route): row.needed for row in list_access_rows() if row.section == "api"} == scopes
+
+
+@pytest.mark.req("CARD-3", "TOOLS-15")
+@pytest.mark.parametrize(
+    ("files", "written", "instead"),
+    [
+        (PAGE, "GET orders agents.view HOPRA-", ""),
+        (PAGE, "agents.view HOPRA-\n", "agents.manage HOP---\n"),
+        (PAGE, "HOPRA-", "HOPRAD"),
+        (PAGE, "GET orders", "GET order"),
+        (RESOURCE, "GET api_orders agents:manage", ""),
+        (RESOURCE, "api_orders agents:manage", "api_orders tools:read"),
+        (RESOURCE, "GET api_orders", "POST api_orders"),
+    ],
+)
+def test_no_address_is_served_whose_line_and_view_differ(
+    add_package: Callable[[dict[str, str]], None], files: dict[str, str], written: str, instead: str
+) -> None:
+    assert files["urls.py"].count(written) == 1
+
+    with pytest.raises(ImproperlyConfigured, match="order"):
+        add_package(files | {"urls.py": files["urls.py"].replace(written, instead)})
 
 
 def test_nothing_of_an_added_package_is_left(tenant: Tenant) -> None:

@@ -17,7 +17,7 @@ from evidence.kinds import Kind
 from kernel.components import labels, quantities
 from kernel.components.moments import format_relative_time
 from kernel.components.visualizations import MAX_NODES, bars, json_tree, spark
-from kernel.templatetags import ui, words
+from kernel.templatetags import frames, ui, words
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 INVOCATION_STATES = "received denied held queued running succeeded failed timed_out cancelled expired outcome_unknown"
@@ -299,7 +299,7 @@ def test_a_trail_leads_back_step_by_step_and_escapes_names() -> None:
         '<nav class="crumbs" aria-label="Breadcrumb"><ol>'
         '<li><a href="/tools">Catalogue</a></li><li><a href="/tools/a.b">&lt;b&gt;</a></li></ol></nav>'
     )
-    assert ui.crumbs("Catalogue", "tools") == render('{% trail %}{% crumb "Catalogue" "tools" %}{% endtrail %}')
+    assert frames.crumbs("Catalogue", "tools") == render('{% trail %}{% crumb "Catalogue" "tools" %}{% endtrail %}')
 
 
 def test_amounts_in_a_tree_and_in_a_change_are_also_in_units_of_people() -> None:

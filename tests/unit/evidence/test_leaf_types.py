@@ -10,7 +10,8 @@ import pytest
 
 from evidence.kinds import Kind
 from evidence.leaves import ABSENT, LEAF_TYPES, Leaf, find_leaf_type
-from evidence.leaves.calls import Begin, End
+from evidence.leaves.call_begins import Begin
+from evidence.leaves.call_ends import End
 from kernel.canonical import canonicalize
 
 if TYPE_CHECKING:

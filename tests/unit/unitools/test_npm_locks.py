@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.npm_packages import integrity_of
-from unitools.changes.fields import compare_dependency_lock
+from unitools.changes.dependency_changes import compare_dependency_lock
 from unitools.dependency_locks import compute_lock_digest, normalize_lock_lines, read_lock_lines
 from unitools.npm_locks import MAX_PACKAGES, NpmLockUnfit, read_npm_dependency, read_npm_line, read_package_lock
 

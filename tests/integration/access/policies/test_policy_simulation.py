@@ -13,7 +13,7 @@ from access.policies.impact import previews
 from access.policies.impact.simulation import MAX_EXAMPLES, MAX_GROUPS, simulate_calls
 from evidence import services as evidence
 from evidence.kinds import Kind
-from evidence.leaves.calls import Begin
+from evidence.leaves.call_begins import Begin
 from kernel.ids import encode, new_id
 from kernel.principal import ActorKind, Principal
 from tests.support.begin_end_pairs import keep_open_call

@@ -10,7 +10,8 @@ import pytest
 
 from evidence import services as evidence
 from evidence.keys.subject_keys import fingerprint_under
-from evidence.leaves.calls import Begin, End
+from evidence.leaves.call_begins import Begin
+from evidence.leaves.call_ends import End
 from evidence.models import Fact, Snapshot
 from invocations.sandbox.base import RunOutcome, RunStatus
 from invocations.value_keys import find_values_key

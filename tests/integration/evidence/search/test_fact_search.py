@@ -14,7 +14,8 @@ from django.utils import timezone
 from access import services as access
 from evidence import services as evidence
 from evidence.kinds import Kind
-from evidence.leaves.calls import Begin, End
+from evidence.leaves.call_begins import Begin
+from evidence.leaves.call_ends import End
 from evidence.models import GLOBAL_LOG, Fact, Indexed, Log, Pending, Posting, Seal
 from evidence.problems import ArchivedFactUnavailable, SearchInvalid
 from evidence.search import engine, indexer

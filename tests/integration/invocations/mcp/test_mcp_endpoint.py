@@ -13,6 +13,7 @@ from django.test import Client
 from access import services as access
 from access.models import Consent
 from invocations.mcp import endpoint, tool_list
+from invocations.mcp.request_checks import MAX_PARTS
 from invocations.models import Tally
 from kernel.http.parsers import read_json
 from kernel.observability.log_context import bind_log_context, read_log_field
@@ -184,10 +185,10 @@ def test_a_message_that_would_keep_everybody_waiting_while_it_is_read_is_refused
         return read_json(body)
 
     monkeypatch.setattr(endpoint, "read_json", noted)
-    lists = said("ping", {"x": [[]] * (endpoint.MAX_PARTS // 2)})
+    lists = said("ping", {"x": [[]] * (MAX_PARTS // 2)})
     long = said("ping", {"x": "x" * endpoint.SHORT})
 
-    assert at_the_door(said("ping", {"x": [[]] * endpoint.MAX_PARTS}), usual_headers(caller)).status == 413
+    assert at_the_door(said("ping", {"x": [[]] * MAX_PARTS}), usual_headers(caller)).status == 413
     assert read == []
     assert at_the_door(lists, usual_headers(caller)).status == 200
     assert at_the_door(long, usual_headers(caller)).status == 200

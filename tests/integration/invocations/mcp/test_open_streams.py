@@ -13,8 +13,9 @@ from django.db import InterfaceError
 
 from access.authentication.held_credentials import HeldCredential, HeldKind
 from invocations.mcp import open_streams
-from invocations.mcp.endpoint import PATH, _refuse_ended
+from invocations.mcp.endpoint import PATH
 from invocations.mcp.open_streams import OpenStreams, TrackedSend
+from invocations.mcp.refusals import refuse_ended
 from invocations.stopped_streams import StreamTopic
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def follow(
             sent.append(dict(message))
 
         monkeypatch.setattr(open_streams, "_find_ended", find_ended)
-        tracked = TrackedSend(send, partial(_refuse_ended, PATH))
+        tracked = TrackedSend(send, partial(refuse_ended, PATH))
 
         async def answer() -> None:
             try:

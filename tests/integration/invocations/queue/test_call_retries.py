@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from evidence.models import Fact
-from invocations.approvals.held_calls import cancel_call
 from invocations.models import Invocation, State
 from invocations.queue import sweeper
 from invocations.queue.claims import claim_call
 from invocations.queue.retries import MAX_ATTEMPTS
+from invocations.run.cancellation import cancel_call
 from invocations.sandbox.base import RunOutcome, RunStatus
 from tests.integration.invocations.queue.test_sweeper import past
 from tests.support.calls import PAIR, kinds_of, row_of

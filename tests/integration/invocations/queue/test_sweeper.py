@@ -14,7 +14,8 @@ from django.urls import reverse
 from access.consents import services as consents
 from access.models import Consent
 from evidence.models import Fact
-from invocations.end.end_record import Ending, build_caller_principal, end_call
+from invocations.end.end_record import build_caller_principal, end_call
+from invocations.end.endings import Ending
 from invocations.models import FINAL, TRANSITIONS, Attempt, Invocation, State
 from invocations.problems import CALL_AGAIN, OutcomeUnknown
 from invocations.queue import sweeper

@@ -38,13 +38,17 @@ class Worker:
         self.app.task(name=TASK, shared=False)(rung)
         self.threads = WakeUpThreads(self.app, [self.queue], self.closed.is_set)
         self.store = redis.Redis.from_url(url)
+        self.sender = outbox.WakeUpSender(self.app, TASK)  # one, as a process has it: each keeps a connection
 
     def ring(self) -> None:
-        outbox.WakeUpSender(self.app, TASK).send(self.queue)
+        self.sender.send(self.queue)
 
     def end(self) -> None:
         self.closed.set()
         self.threads.join()
+        self.store.delete(self.queue)
+        self.store.close()
+        self.sender._channel.connection.client.close()
 
 
 @pytest.fixture
@@ -54,7 +58,6 @@ def worker() -> Iterator[Worker]:
     found = Worker(url)
     yield found
     found.end()
-    found.store.delete(found.queue)
 
 
 def test_who_hears_a_wake_up_works_on_it_and_others_hear_the_next(worker: Worker) -> None:

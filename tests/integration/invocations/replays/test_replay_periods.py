@@ -16,7 +16,7 @@ import pytest
 from django.conf import settings
 from django.db import connection
 
-from evidence.leaves.calls import Begin
+from evidence.leaves.call_begins import Begin
 from evidence.models import Fact
 from invocations.models import Invocation
 from invocations.replays import batches, services

@@ -10,11 +10,11 @@ import pytest
 
 from access.models import BudgetWindow
 from evidence.models import Fact
-from invocations.approvals.held_calls import cancel_call
 from invocations.models import Invocation, State
 from invocations.queue import sweeper
 from invocations.queue.claims import claim_call
 from invocations.run import execution, lease_heartbeat
+from invocations.run.cancellation import cancel_call
 from invocations.sandbox.base import RunOutcome, RunStatus
 from tests.support.calls import PAIR, assert_problem, kinds_of, row_of
 
