@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from registry.models import ToolVersion
     from unitools.manifest import Manifest
 
-WALL_MS = 20_000
+WALL_MS, CPU_S = 60_000, 20  # beside calls, which go first, the host has little time for it
 BEAT_S = 0.5
 SLOW_ATTEMPTS = 2  # a host that is loaded is slow, too
 OUTPUT_BYTES = 2048
@@ -112,7 +112,7 @@ def probe_server(version: ToolVersion, folder: Path, beat: Callable[[], None]) -
     call = build_probe(version.view, package, folder, server=version.view.server_start)
     pinned = _read_pinned(package, version.view.package)
     programs = Capabilities.from_json({"proc": version.view.capabilities.get("proc", [])})
-    profile = Profile(_build_limits(version.view), programs, isolation="single")
+    profile = Profile(build_limits(version.view.limit("memory_bytes")), programs, isolation="single")
     profile = give_kept_files(profile, version.view.keeps)
     outcome = run_alone(replace(call, image=image), profile, beat)
     if outcome.status is not RunStatus.OK:
@@ -166,11 +166,12 @@ def _read_pinned(package: bytes, name: str) -> Listing:
         return Listing.from_bytes(archive.read(f"{name}/{LISTING_FILE}"))
 
 
-def _build_limits(manifest: Manifest) -> Limits:
+def build_limits(memory_bytes: int) -> Limits:
+    """Of a server that is started to say what it lists."""
     return Limits(
         wall_ms=WALL_MS,
-        cpu_s=WALL_MS // 1000,
-        memory_bytes=manifest.limit("memory_bytes"),
+        cpu_s=CPU_S,
+        memory_bytes=memory_bytes,
         result_bytes=2 * MAX_LISTING_BYTES,
         result_depth=MAX_LISTING_DEPTH,
     )
