@@ -364,10 +364,16 @@ def find_draft(row: Import, tool: str) -> ImportDraft:
 
 
 @transaction.atomic
-def edit_draft(*, import_id: UUID, tool: str, document: Any, reason: str, by: Principal) -> Import:
-    """Change a draft. Another effect than the source proposes needs a reason, which is kept as evidence with the submission."""
+def edit_draft(*, import_id: UUID, tool: str, document: Any, reason: str, by: Principal, seen: str = "") -> Import:
+    """Change a draft. Another effect than the source proposes needs a reason, which is kept as evidence with the submission. ``seen``:
+    the digest of the draft that they read, so that they write over nothing else."""
     row = lock_import(import_id, by=by)
     draft = find_draft(row, tool)
+    if seen and seen != import_drafts.compute_draft_digest([draft]):
+        raise Conflict(
+            "The draft was changed after you opened it.",
+            remedy="Open it in another tab to read what it says now. Save again to have it as you typed it.",
+        )
     reason = reason.strip()
     if not isinstance(document, dict) or document.get("id") != tool:
         raise SchemaInvalid.at("/document", f"The draft is the manifest of {tool}, and its id stays.")
