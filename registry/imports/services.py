@@ -76,6 +76,14 @@ def import_document(
             return _keep_content(row, data, document.digest, offered, wanted, document=document, by=by)
 
 
+def _refuse_unread(document: OpenApiDocument) -> list[dict[str, str]]:
+    """Of what the document has and does not let be read."""
+    return [
+        {"name": name, "pointer": error.pointer, "message": error.message, "remedy": error.remedy}
+        for name, error in document.unread.items()
+    ]
+
+
 def _list_operations(document: OpenApiDocument) -> list[dict[str, Any]]:
     return [
         {
@@ -247,6 +255,8 @@ def _keep_content(
     row.digest, row.offered, row.state, row.read_at = digest, offered, ImportState.READ, database_time()
     row.failure, row.progress, row.wanted, row.refusals, row.lease_until, row.worker = {}, [], [], [], None, ""
     propose_drafts(row, wanted, candidates=candidates, document=document)
+    if document is not None:
+        row.refusals = [*_refuse_unread(document), *row.refusals]
     _save(row, "content", "digest", "offered", "wanted", "drafts", "unproposed", "refusals", "read_at")
     evidence.record(
         kind=Kind.IMPORT_READ,

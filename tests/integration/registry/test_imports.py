@@ -124,6 +124,22 @@ def test_an_operation_that_refers_to_another_file_is_named_with_its_place(develo
 
 
 @pytest.mark.req("BRING-1")
+def test_a_path_that_lies_in_another_file_is_named_and_the_others_are_brought(developer: Person) -> None:
+    client = developer.client()
+
+    answer = upload(client, write_json(make_shop_document(**{"/far": {"$ref": "paths/far.yaml"}})))
+
+    page = client.get(answer.url).text
+    assert "paths/far.yaml" in page
+    assert "npx @redocly/cli bundle" in page
+    assert len(Import.objects.get().offered) == 2
+    alone = make_shop_document() | {"paths": {"/far": {"$ref": "paths/far.yaml"}}}
+    refused = upload(client, write_json(alone), group="acme.far")
+    assert refused.status_code == 422
+    assert "npx @redocly/cli bundle" in refused.text
+
+
+@pytest.mark.req("BRING-1")
 def test_nobody_brings_tools_who_may_not_submit_or_is_of_another_tenant(
     developer: Person, auditor: Person, stranger: Person
 ) -> None:
