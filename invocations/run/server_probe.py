@@ -89,15 +89,17 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
     (
         r"has no attribute|cannot import name|unexpected keyword argument|ImportError",
         "The server was written for an older version of something that it uses, often of the package mcp: add a constraint, "
-        f"for example --constraint 'mcp<2' (dependency_constraints in the manifest), {_SUBMIT}",
+        f"for example --constraint 'mcp<2' (in the console: Constraints; in the manifest: dependency_constraints), {_SUBMIT}",
     ),
     (
         r"KeyError: '([A-Z][A-Z0-9_]{1,60})'|\b([A-Z][A-Z0-9_]{2,60}) (?:environment variable|is not set|is required|must be set)",
-        f"The server wants {{0}} in its environment: name it under implementation.server.environment {_SUBMIT}",
+        "The server wants {0} in its environment: name it (in the console: Environment; in the manifest: "
+        f"implementation.server.environment) {_SUBMIT}",
     ),
     (
         r"the following arguments are required: ([\w ,<>-]{1,80})|usage: ",
-        f"The server wants other arguments: put them under implementation.server.arguments {_SUBMIT}",
+        "The server wants other arguments: name them (in the console: Arguments; in the manifest: "
+        f"implementation.server.arguments) {_SUBMIT}",
     ),
 )
 _OTHERWISE = (
