@@ -11,19 +11,19 @@ from django.conf import settings
 from invocations.decide.profiles import give_kept_files
 from invocations.run.server_probe import (
     CONTEXT,
-    WALL_MS,
     build_error,
+    build_limits,
     listing_unfit,
     run_alone,
 )
-from invocations.sandbox.base import Limits, Profile, RunStatus, SandboxCall
+from invocations.sandbox.base import Profile, RunStatus, SandboxCall
 from registry.dependencies.failures import CannotBuild, Failure
 from registry.imports.lister import ListedServer
 from registry.imports.sources import build_reach
 from sandbox.image import BROWSER, NODE, PYTHON, find_image
 from unitools.capabilities import Capabilities
 from unitools.dependency_locks import normalize_name
-from unitools.mcp_listings import MAX_LISTING_BYTES, MAX_LISTING_DEPTH, Listing, ListingUnfit
+from unitools.mcp_listings import Listing, ListingUnfit
 from unitools.npm_names import is_of_npm
 from unitools.packages import build_empty_zip
 
@@ -63,15 +63,10 @@ def list_package(source: dict[str, Any], folder: Path, beat: Callable[[], None])
         server=start | {"package": package},
         image=_find_image(package, reach),
     )
-    limits = Limits(
-        wall_ms=WALL_MS,
-        cpu_s=WALL_MS // 1000,
-        memory_bytes=MEMORY_BYTES,
-        result_bytes=2 * MAX_LISTING_BYTES,
-        result_depth=MAX_LISTING_DEPTH,
-    )
     programs = Capabilities.from_json({"proc": reach.describe().get("capabilities", {}).get("proc", [])})
-    profile = give_kept_files(Profile(limits, programs, isolation="single"), KEPT if reach.keeps else None)
+    profile = give_kept_files(
+        Profile(build_limits(MEMORY_BYTES), programs, isolation="single"), KEPT if reach.keeps else None
+    )
     outcome = run_alone(call, profile, beat)
     if outcome.status is not RunStatus.OK:
         raise build_error(outcome)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from registry.models import ToolVersion
     from unitools.manifest import Manifest
 
-WALL_MS = 20_000
+WALL_MS, CPU_S = 60_000, 20  # beside calls, which go first, the host has little time for it
 BEAT_S = 0.5
 SLOW_ATTEMPTS = 2  # a host that is loaded is slow, too
 OUTPUT_BYTES = 2048
@@ -89,15 +89,17 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
     (
         r"has no attribute|cannot import name|unexpected keyword argument|ImportError",
         "The server was written for an older version of something that it uses, often of the package mcp: add a constraint, "
-        f"for example --constraint 'mcp<2' (dependency_constraints in the manifest), {_SUBMIT}",
+        f"for example --constraint 'mcp<2' (in the console: Constraints; in the manifest: dependency_constraints), {_SUBMIT}",
     ),
     (
         r"KeyError: '([A-Z][A-Z0-9_]{1,60})'|\b([A-Z][A-Z0-9_]{2,60}) (?:environment variable|is not set|is required|must be set)",
-        f"The server wants {{0}} in its environment: name it under implementation.server.environment {_SUBMIT}",
+        "The server wants {0} in its environment: name it (in the console: Environment; in the manifest: "
+        f"implementation.server.environment) {_SUBMIT}",
     ),
     (
         r"the following arguments are required: ([\w ,<>-]{1,80})|usage: ",
-        f"The server wants other arguments: put them under implementation.server.arguments {_SUBMIT}",
+        "The server wants other arguments: name them (in the console: Arguments; in the manifest: "
+        f"implementation.server.arguments) {_SUBMIT}",
     ),
 )
 _OTHERWISE = (
@@ -112,7 +114,7 @@ def probe_server(version: ToolVersion, folder: Path, beat: Callable[[], None]) -
     call = build_probe(version.view, package, folder, server=version.view.server_start)
     pinned = _read_pinned(package, version.view.package)
     programs = Capabilities.from_json({"proc": version.view.capabilities.get("proc", [])})
-    profile = Profile(_build_limits(version.view), programs, isolation="single")
+    profile = Profile(build_limits(version.view.limit("memory_bytes")), programs, isolation="single")
     profile = give_kept_files(profile, version.view.keeps)
     outcome = run_alone(replace(call, image=image), profile, beat)
     if outcome.status is not RunStatus.OK:
@@ -166,11 +168,12 @@ def _read_pinned(package: bytes, name: str) -> Listing:
         return Listing.from_bytes(archive.read(f"{name}/{LISTING_FILE}"))
 
 
-def _build_limits(manifest: Manifest) -> Limits:
+def build_limits(memory_bytes: int) -> Limits:
+    """Of a server that is started to say what it lists."""
     return Limits(
         wall_ms=WALL_MS,
-        cpu_s=WALL_MS // 1000,
-        memory_bytes=manifest.limit("memory_bytes"),
+        cpu_s=CPU_S,
+        memory_bytes=memory_bytes,
         result_bytes=2 * MAX_LISTING_BYTES,
         result_depth=MAX_LISTING_DEPTH,
     )

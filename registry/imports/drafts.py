@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from django.db.models import OuterRef, Subquery
 
+from kernel.canonical import compute_digest
 from registry.imports.models import ImportKind
 from registry.imports.pinned_listings import PinnedListings
 from registry.imports.problems import SourceUnfit
@@ -272,6 +273,11 @@ def _find_free_number(row: Import, id: str, number: str) -> str:
 def is_otherwise(draft: ImportDraft) -> bool:
     """Whether it is a new tool, or one that is not as it was."""
     return not draft["base"] or any(not str(each["pointer"]).startswith(_NOT_OF_A_TOOL) for each in draft["changes"])
+
+
+def compute_draft_digest(drafts: Sequence[ImportDraft]) -> str:
+    """Of what somebody reads before they save or submit it."""
+    return compute_digest([{"document": each["document"], "reason": each["reason"]} for each in drafts])
 
 
 def find_base(row: Import, draft: ImportDraft) -> ToolVersion | None:

@@ -219,6 +219,7 @@ def _import_page(
         "states": ImportState,
         "waits": row.state == ImportState.LISTING,
         "drafts": [_shown_draft(each) for each in row.drafts],
+        "seen": import_drafts.compute_draft_digest(row.drafts),
         "room": max(0, MAX_CHOSEN - len(row.drafts)),
         "offers": offers,
         "rows": [each | {"drafted": each["name"] in drafted, "ticked": each["name"] in chosen} for each in offers.rows],
@@ -249,10 +250,10 @@ _RISKS = ["", "none", "low", "medium", "high"]
 @require_GET
 @needs("tools.submit")
 def import_detail(request: ConsoleRequest, import_id: UUID) -> HttpResponse:
-    """Context: import (Import), waits (a worker is at it), drafts (list of {draft, document, risk, other_effect, is_same}), room (how
-    many more may be chosen), offers (Offers), rows (of this page, with drafted and ticked), gone (names that were brought and are not
-    there any more), again (address of the form that reads the source anew), problem (or None), said (what it says), refused_tool,
-    findings (of the draft that was refused).
+    """Context: import (Import), waits (a worker is at it), drafts (list of {draft, document, risk, other_effect, is_same}), seen
+    (their digest), room (how many more may be chosen), offers (Offers), rows (of this page, with drafted and ticked), gone (names
+    that were brought and are not there any more), again (address of the form that reads the source anew), problem (or None), said
+    (what it says), refused_tool, findings (of the draft that was refused).
     """
     return _import_page(request, _find(request, import_id))
 
@@ -261,28 +262,28 @@ def import_detail(request: ConsoleRequest, import_id: UUID) -> HttpResponse:
 @needs("tools.submit")
 def import_choose(request: ConsoleRequest, import_id: UUID) -> HttpResponse:
     """POST names. The query is that of the list, to which it leads back."""
-    row, names = _find(request, import_id), request.POST.getlist("names")
+    names = request.POST.getlist("names")
     try:
         services.choose_tools(import_id=import_id, names=names, by=request.principal)
     except Problem as problem:
         if problem.status >= 500:
             raise
-        return _import_page(request, row, problem=problem, chosen=set(names))
+        return _import_page(request, _find(request, import_id), problem=problem, chosen=set(names))
     query = request.GET.urlencode()
-    return redirect(reverse("import", args=[row.pk]) + (f"?{query}" if query else "") + "#drafts")
+    return redirect(reverse("import", args=[import_id]) + (f"?{query}" if query else "") + "#drafts")
 
 
 @require_POST
 @needs("tools.submit")
 def import_submit(request: ConsoleRequest, import_id: UUID) -> HttpResponse:
-    """The drafts become versions that wait for their review."""
+    """The drafts become versions that wait for their review. POST seen: the digest of those that were shown."""
     row = _find(request, import_id)
     try:
-        made = submissions.submit_import(import_id=import_id, by=request.principal)
+        made = submissions.submit_import(import_id=import_id, by=request.principal, seen=request.POST.get("seen", ""))
     except Problem as problem:
         if problem.status >= 500:
             raise
-        return _import_page(request, row, problem=problem)
+        return _import_page(request, _find(request, import_id), problem=problem)
     n = len(made)
     messages.success(
         request,
@@ -323,6 +324,7 @@ def _draft_page(
         "base": base,
         "changes": shown_changes(draft["changes"]),
         "diff": diff_documents(base.manifest, draft["document"]) if base else None,
+        "seen": import_drafts.compute_draft_digest([draft]),
     }
     status = 422 if form.is_bound or whole.is_bound else 200
     return render_page(request, "imports/draft.html", context, status=status)
@@ -342,8 +344,8 @@ def _add_findings(form: Form, problem: Problem) -> None:
 @require_http_methods(["GET", "POST"])
 @needs("tools.submit")
 def import_draft(request: ConsoleRequest, import_id: UUID, tool: str) -> HttpResponse:
-    """Context: import, draft (ImportDraft), form (ToolDraftForm), whole (ManifestForm), base (ToolVersion or None), changes, diff.
-    POST with ``whole`` sends the manifest as a text, else the fields.
+    """Context: import, draft (ImportDraft), form (ToolDraftForm), whole (ManifestForm), base (ToolVersion or None), changes, diff,
+    seen (the draft's digest). POST with ``whole`` sends the manifest as a text, else the fields.
     """
     row = _find(request, import_id)
     draft = services.find_draft(row, tool)
@@ -361,6 +363,7 @@ def import_draft(request: ConsoleRequest, import_id: UUID, tool: str) -> HttpRes
                 document=document,
                 reason=sent.cleaned_data["reason"],
                 by=request.principal,
+                seen=request.POST.get("seen", ""),
             )
         except Problem as problem:
             if problem.status >= 500:

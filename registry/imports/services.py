@@ -76,6 +76,14 @@ def import_document(
             return _keep_content(row, data, document.digest, offered, wanted, document=document, by=by)
 
 
+def _refuse_unread(document: OpenApiDocument) -> list[dict[str, str]]:
+    """Of what the document has and does not let be read."""
+    return [
+        {"name": name, "pointer": error.pointer, "message": error.message, "remedy": error.remedy}
+        for name, error in document.unread.items()
+    ]
+
+
 def _list_operations(document: OpenApiDocument) -> list[dict[str, Any]]:
     return [
         {
@@ -247,6 +255,8 @@ def _keep_content(
     row.digest, row.offered, row.state, row.read_at = digest, offered, ImportState.READ, database_time()
     row.failure, row.progress, row.wanted, row.refusals, row.lease_until, row.worker = {}, [], [], [], None, ""
     propose_drafts(row, wanted, candidates=candidates, document=document)
+    if document is not None:
+        row.refusals = [*_refuse_unread(document), *row.refusals]
     _save(row, "content", "digest", "offered", "wanted", "drafts", "unproposed", "refusals", "read_at")
     evidence.record(
         kind=Kind.IMPORT_READ,
@@ -364,10 +374,16 @@ def find_draft(row: Import, tool: str) -> ImportDraft:
 
 
 @transaction.atomic
-def edit_draft(*, import_id: UUID, tool: str, document: Any, reason: str, by: Principal) -> Import:
-    """Change a draft. Another effect than the source proposes needs a reason, which is kept as evidence with the submission."""
+def edit_draft(*, import_id: UUID, tool: str, document: Any, reason: str, by: Principal, seen: str = "") -> Import:
+    """Change a draft. Another effect than the source proposes needs a reason, which is kept as evidence with the submission. ``seen``:
+    the digest of the draft that they read, so that they write over nothing else."""
     row = lock_import(import_id, by=by)
     draft = find_draft(row, tool)
+    if seen and seen != import_drafts.compute_draft_digest([draft]):
+        raise Conflict(
+            "The draft was changed after you opened it.",
+            remedy="Open it in another tab to read what it says now. Save again to have it as you typed it.",
+        )
     reason = reason.strip()
     if not isinstance(document, dict) or document.get("id") != tool:
         raise SchemaInvalid.at("/document", f"The draft is the manifest of {tool}, and its id stays.")

@@ -14,7 +14,7 @@ from evidence.kinds import Kind
 from evidence.leaves.imports import ChosenEffect, SubmittedImport
 from kernel.problems import Conflict
 from registry.capsules.services import upload_capsule
-from registry.imports.drafts import list_made
+from registry.imports.drafts import compute_draft_digest, list_made
 from registry.imports.models import ImportKind
 from registry.imports.services import check_read, lock_import
 from registry.versions import services as versions
@@ -36,10 +36,17 @@ MAX_MADE_OPERATIONS = 5  # of an operation all that a manifest says is kept
 
 
 @transaction.atomic
-def submit_import(*, import_id: UUID, tools: Collection[str] | None = None, by: Principal) -> list[ToolVersion]:
-    """Register the drafts as versions that wait for their review; all of them, or none. ``tools``: only these."""
+def submit_import(
+    *, import_id: UUID, tools: Collection[str] | None = None, by: Principal, seen: str = ""
+) -> list[ToolVersion]:
+    """Register the drafts as versions that wait for their review; all of them, or none. ``tools``: only these. ``seen``: the digest
+    of the drafts that they read, so that they submit nothing else."""
     row = lock_import(import_id, by=by)
     check_read(row)
+    if seen and seen != compute_draft_digest(row.drafts):
+        raise Conflict(
+            "The drafts were changed after you opened this page.", remedy="Read them as they are now, then submit them."
+        )
     drafts: list[ImportDraft] = [each for each in row.drafts if tools is None or each["id"] in tools]
     if not drafts:
         raise Conflict("There are no drafts to submit.", remedy="Choose operations or tools first.")

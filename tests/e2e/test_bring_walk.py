@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 GITHUB, STANDS_AT = "api.github.com", "127.0.0.77"
 TOKEN = "ghp-of-the-demo-4711"
-BUILD_MS = 5 * PATIENCE_MS  # thirty packages of an index
+GOES_ON_S = 2 * PATIENCE_MS // 1000  # between two words of thirty packages: a hub has calls go before what is built
 TIME = "mcp.time.get_current_time"
 OPERATIONS = {
     "light": "issues/list-for-repo",
@@ -87,30 +88,30 @@ def take_way(visitor: Visitor, way: str) -> None:
 
 
 def wait_until_listed(dana: Visitor) -> None:
-    """The page renews itself; without scripts its link does."""
-    heading = dana.page.get_by_role("heading", name=dana.variant.say("Choose tools"))
-    if dana.variant.scripts:
-        expect(heading).to_be_visible(timeout=BUILD_MS)
-        return
-    for _ in range(BUILD_MS // 1000):
-        if heading.count():
-            return
-        dana.page.wait_for_timeout(1000)
-        dana.page.reload()
-    expect(heading).to_be_visible()
+    """The page renews itself."""
+    wait_while_it_goes_on(dana, dana.page.get_by_role("heading", name=dana.variant.say("Choose tools")))
+
+
+def wait_while_it_goes_on(visitor: Visitor, wanted: Locator, *, renew: bool = False) -> None:
+    """However long it takes in all, as long as the page says something new now and then, and no failure."""
+    main, seen, until = visitor.page.get_by_role("main"), [""], 0.0
+    while not wanted.count():
+        failure = main.locator(".banner[data-tone=bad]")
+        assert not failure.count(), failure.inner_text()
+        if (said := main.locator("ol.tl li").all_inner_texts()) != seen:
+            seen, until = said, time.monotonic() + GOES_ON_S
+        assert time.monotonic() < until, said
+        visitor.page.wait_for_timeout(1000)
+        if renew:
+            visitor.page.reload()
+            visitor.ready()
 
 
 def review_and_enable(olivia: Visitor, tool: str) -> None:
     olivia.go("Review queue")
     olivia.follow(tool)
-    for _ in range(BUILD_MS // 2000):  # its packages are resolved, and the server is tried
-        olivia.page.reload()
-        olivia.ready()
-        if olivia.page.get_by_text(
-            olivia.variant.say("They are installed on the workers when this version is first used.")
-        ).count():
-            break
-        olivia.page.wait_for_timeout(2000)
+    tried = olivia.variant.say("They are installed on the workers when this version is first used.")
+    wait_while_it_goes_on(olivia, olivia.page.get_by_text(tried), renew=True)
     olivia.check("brought-review")
     enable(olivia, tool)
 

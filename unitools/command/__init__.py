@@ -8,6 +8,7 @@ library only.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -50,7 +51,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = build_parser(wanted).parse_args(given)
     try:
         result: int = options.run(options)
+        sys.stdout.flush()
     except CannotRun as problem:
         sys.stderr.write(f"{problem}\n")
+        return COULD_NOT_RUN
+    except BrokenPipeError:  # whoever reads has seen enough, as `head` has
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # so that nothing is said when Python ends, either
         return COULD_NOT_RUN
     return result

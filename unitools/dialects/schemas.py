@@ -91,8 +91,9 @@ def check_shape(schema: Any, pointer: str = "", depth: int = 0) -> None:
     map_subschemas(schema, check, pointer)
 
 
-def inline_references(root: Mapping[str, Any]) -> Schema:
-    """The schema with every ``$ref`` replaced by what it refers to. Raises CannotSay for one that refers to itself or elsewhere."""
+def inline_references(root: Mapping[str, Any], cut: Callable[[Any, str], Schema] | None = None) -> Schema:
+    """The schema with every ``$ref`` replaced by what it refers to. Raises CannotSay for one that refers to itself or elsewhere.
+    ``cut(target, pointer)``: what stands in place of one that refers to itself, of a dialect that has words for it."""
     count = 0
 
     def replaced(schema: Any, pointer: str, within: tuple[str, ...], depth: int) -> Any:
@@ -110,9 +111,12 @@ def inline_references(root: Mapping[str, Any]) -> Schema:
         if "$ref" not in schema:
             return map_subschemas(beside, lambda each, at: replaced(each, at, within, depth + 1), pointer)
         ref = schema["$ref"]
-        if ref in within or ref == "#":
+        if ref not in within and ref != "#":
+            target = replaced(resolve_reference(root, ref, pointer), pointer, (*within, ref), depth + 1)
+        elif cut is not None:
+            target = cut(root if ref == "#" else resolve_reference(root, ref, pointer), pointer)
+        else:
             raise CannotSay(pointer, f"it is recursive: {ref} refers to itself")
-        target = replaced(resolve_reference(root, ref, pointer), pointer, (*within, ref), depth + 1)
         return _joined(target, map_subschemas(beside, lambda each, at: replaced(each, at, within, depth + 1), pointer))
 
     schema: Schema = replaced(dict(root), "", (), 0)
@@ -171,6 +175,30 @@ def list_types(schema: Mapping[str, Any]) -> tuple[str, ...]:
     if "properties" in schema:
         return ("object",)
     return ("array",) if "items" in schema or "prefixItems" in schema else ()
+
+
+def find_types(schema: Any, root: Mapping[str, Any]) -> tuple[str, ...]:
+    """As :func:`list_types`, also where only what it refers to or is made of tells them."""
+    seen: set[str] = set()  # each once: what refers to much twice over would be looked at for ever
+
+    def found(said: Any) -> tuple[str, ...]:
+        if not isinstance(said, dict):
+            return ()
+        if types := list_types(said):
+            return types
+        if "$ref" in said:
+            ref = said["$ref"]
+            if ref in seen or ref == "#":
+                return ()
+            seen.add(ref)
+            return found(resolve_reference(root, ref, ""))
+        for each in said.get("allOf", ()):
+            if types := found(each):
+                return types
+        branches = [found(each) for each in said.get("anyOf", said.get("oneOf", ()))]
+        return tuple(dict.fromkeys(each for branch in branches for each in branch)) if all(branches) else ()
+
+    return found(schema)
 
 
 def get_type(value: Any) -> str:

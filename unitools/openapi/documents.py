@@ -24,6 +24,7 @@ MAX_DOCUMENT_BYTES = 32 * 1024 * 1024
 MAX_DOCUMENT_DEPTH = 100
 MAX_YAML_EVENTS = 500_000  # each takes some hundred bytes of memory until all is read
 MAX_REFERENCES = 50  # that follow each other to one value
+MAX_UNREAD = 5
 MAX_REFERENCE_CHARS = 4_000
 MAX_MEASURED_BYTES = 4 * MAX_DOCUMENT_BYTES  # of what references name: one may name a part of what another names
 METHODS = ("get", "head", "post", "put", "patch", "delete")
@@ -91,6 +92,8 @@ class OpenApiDocument:
     said_revision: str
     digest: str
     operations: dict[str, OperationEntry]
+    # The first paths and operations that are not to be had, and why: where one lies in another file, most do.
+    unread: dict[str, DocumentUnfit] = field(default_factory=dict)
     _found: dict[str, Any] = field(default_factory=dict, repr=False)
     _measured: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict, repr=False)
     _targets: dict[int, tuple[str, tuple[str, ...]]] = field(default_factory=dict, repr=False)
@@ -244,6 +247,8 @@ def read_document(data: bytes) -> OpenApiDocument:
         )
     document = OpenApiDocument(root, revision, said_revision, digest, {})
     _list_operations(document)
+    if document.unread and not document.operations:
+        raise next(iter(document.unread.values()))
     return document
 
 
@@ -370,7 +375,7 @@ def _yaml_loader(yaml: Any) -> Any:
 
 
 def _list_operations(document: OpenApiDocument) -> None:
-    paths = document.root.get("paths", {})
+    paths, _ = document.resolve(document.root.get("paths", {}), "/paths")
     if not isinstance(paths, dict):
         raise DocumentUnfit("/paths", "paths is no object.", "Correct the document.")
     found = list(_iter_operations(document, paths))
@@ -389,23 +394,30 @@ def _list_operations(document: OpenApiDocument) -> None:
 
 
 def _iter_operations(document: OpenApiDocument, paths: dict[str, Any]) -> Iterator[OperationEntry]:
+    def note_unread(name: str, error: DocumentUnfit) -> None:
+        if len(document.unread) < MAX_UNREAD:
+            document.unread[name] = error
+
     for path, given in paths.items():
         at = f"/paths/{escape_token(path)}"
         if not (isinstance(path, str) and path.startswith("/") and isinstance(given, dict)):
             continue
-        item = given
-        if "$ref" in given:
-            try:
-                item, at = document.resolve(given, at)
-            except DocumentUnfit:
-                continue  # the other paths can be brought
-            if not isinstance(item, dict):
-                continue
+        try:
+            item, at = document.resolve(given, at)
+        except DocumentUnfit as error:
+            note_unread(path, error)  # the others can be brought
+            continue
+        if not isinstance(item, dict):
+            continue
         shared = {name: item[name] for name in ("parameters", "servers") if name in item}
         for method in METHODS:
-            said = item.get(method)
+            place = f"{method.upper()} {path}"
+            try:
+                said, there = document.resolve(item.get(method), f"{at}/{method}")
+            except DocumentUnfit as error:
+                note_unread(place, error)
+                continue
             if isinstance(said, dict):
                 name = said.get("operationId")
-                place = f"{method.upper()} {path}"
                 id = name if isinstance(name, str) and name.strip() and len(name) <= 500 else place
-                yield OperationEntry(id, method.upper(), path, f"{at}/{method}", said, shared)
+                yield OperationEntry(id, method.upper(), path, there, said, shared)

@@ -139,7 +139,7 @@ def read_security(
         raise DocumentUnfit(
             pointer,
             f"The gate cannot say who is asking by {', '.join(problems)[:100]}.",
-            "Name how it is done with --secret NAME=bearer, basic or header:NAME.",
+            "Name how it is done with --secret (in the console: Credentials): NAME=bearer, basic or header:NAME.",
         )
     if plain and said != []:  # an empty list says that anybody may ask
         found.add(plain[0], _TOKEN_OF_NO_SCHEME, host=host, is_required=True)
@@ -210,7 +210,7 @@ def _read_how(named: CredentialChoice) -> _Way:
         return _Way(place, name, "plain")
     raise DocumentUnfit(
         "",
-        f"What --secret says behind {named.name}= is no way to send it.",  # and perhaps its value, which nobody prints
+        f"What stands behind {named.name}= is no way to send it.",  # and perhaps its value, which nobody prints
         "Write bearer, basic, header:NAME, query:NAME, cookie:NAME or a security scheme of the document.",
     )
 

@@ -30,6 +30,7 @@ MAX_URL_CHARS = 2_000  # with braces, or filled in: one that is frozen has far l
 _IN_HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
 _IN_PATH = re.compile(r"[A-Za-z0-9._~-]*(/[A-Za-z0-9._~-]+)*")
 _SHOWN = 6
+_NAMED = "--server (in the console: Server)"
 
 
 def normalize_server(url: str) -> str:
@@ -64,7 +65,7 @@ def choose_server(document: OpenApiDocument, entry: OperationEntry, named: Seque
             wanted.append(normalize_server(each))
         except ValueError as error:
             raise DocumentUnfit(
-                pointer, f"--server {each[:200]} is no server: {error}.", "Name one like https://api.example.com/v1."
+                pointer, f"{each[:200]} is no server: {error}.", "Name one like https://api.example.com/v1."
             ) from error
     usable: dict[str, bool] = {}  # URL → whether it is the document's without a choice
     problems = []
@@ -75,7 +76,7 @@ def choose_server(document: OpenApiDocument, entry: OperationEntry, named: Seque
             raise DocumentUnfit(
                 pointer,
                 f"The servers make more than {MAX_ADDRESSES:,} addresses.",
-                "Name exactly one of them with --server, or leave the one that you mean in the document.",
+                f"Name exactly one of them with {_NAMED}, or leave the one that you mean in the document.",
             )
     for template in templates:
         for url in template.fill():
@@ -87,7 +88,7 @@ def choose_server(document: OpenApiDocument, entry: OperationEntry, named: Seque
         raise DocumentUnfit(
             pointer,
             "None of the servers that you name is one of the operation's.",
-            "Name one of its own with --server.",
+            f"Name one of its own with {_NAMED}.",
         )
     if usable:
         chosen = [each for each in wanted if each in usable]
@@ -107,11 +108,11 @@ def choose_server(document: OpenApiDocument, entry: OperationEntry, named: Seque
             if wanted and not chosen
             else "The operation has several servers"
         )
-        raise DocumentUnfit(pointer, f"{what}: {listed}.", "Name exactly one of them with --server.")
+        raise DocumentUnfit(pointer, f"{what}: {listed}.", f"Name exactly one of them with {_NAMED}.")
     if len(wanted) == 1:
         return _with_relative_path(wanted[0], servers)
     why = f"no server by https ({'; '.join(problems[:3])})" if problems else "no server"
-    raise DocumentUnfit(pointer, f"The document names {why}.", "Name the one that you mean with --server https://….")
+    raise DocumentUnfit(pointer, f"The document names {why}.", f"Name the one that you mean, by https, with {_NAMED}.")
 
 
 def _with_relative_path(url: str, servers: Sequence[tuple[str, dict[str, Any]]]) -> str:

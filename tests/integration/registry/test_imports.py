@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -120,6 +121,22 @@ def test_an_operation_that_refers_to_another_file_is_named_with_its_place(develo
     assert "leads to another file" in page
     assert "npx @redocly/cli bundle" in page
     assert [each["name"] for each in Import.objects.get().drafts] == ["getItem"]
+
+
+@pytest.mark.req("BRING-1")
+def test_a_path_that_lies_in_another_file_is_named_and_the_others_are_brought(developer: Person) -> None:
+    client = developer.client()
+
+    answer = upload(client, write_json(make_shop_document(**{"/far": {"$ref": "paths/far.yaml"}})))
+
+    page = client.get(answer.url).text
+    assert "paths/far.yaml" in page
+    assert "npx @redocly/cli bundle" in page
+    assert len(Import.objects.get().offered) == 2
+    alone = make_shop_document() | {"paths": {"/far": {"$ref": "paths/far.yaml"}}}
+    refused = upload(client, write_json(alone), group="acme.far")
+    assert refused.status_code == 422
+    assert "npx @redocly/cli bundle" in refused.text
 
 
 @pytest.mark.req("BRING-1")
@@ -357,6 +374,52 @@ def test_a_document_that_is_read_anew_meanwhile_is_not_chosen_from_as_it_was(
     monkeypatch.setattr(import_drafts, "read_source_document", read_late)
     with pytest.raises(Conflict, match="read anew meanwhile"):
         imports.choose_tools(import_id=row.pk, names=["op0"], by=developer.by)
+
+
+def read_seen(page: str) -> str:
+    """What a form says of the drafts that it shows."""
+    found = re.search(r'name="seen" value="(sha256:[0-9a-f]{64})"', page)
+    assert found, page
+    return found[1]
+
+
+@pytest.mark.req("BRING-1")
+def test_two_who_correct_one_draft_write_over_each_other_knowingly_only(developer: Person, operator: Person) -> None:
+    row = imports.import_document(data=write_json(make_shop_document()), wanted=["getItem"], by=developer.by)
+    draft = f"/bring/{row.wire_id}/drafts/service.shop.getitem"
+    fields = {"side_effect": "Read", "safety_class": "Low", "timeout_ms": "5000"}
+    mine, theirs = developer.client(), operator.client()
+    shown = {"seen": read_seen(mine.get(draft).text)}
+
+    assert theirs.post(draft, fields | shown | {"description": "Theirs."}).status_code == 302
+    late = mine.post(draft, fields | shown | {"description": "Mine."})
+
+    assert late.status_code == 422
+    assert "The draft was changed after you opened it." in late.text
+    assert "Mine." in late.text
+    assert Import.objects.get().drafts[0]["document"]["description"] == "Theirs."
+    whole = {"whole": "1", "text": json.dumps(row.drafts[0]["document"])} | shown
+    assert mine.post(draft, whole).status_code == 422
+    again = {"seen": read_seen(late.text), "description": "Mine."}
+    assert mine.post(draft, fields | again).status_code == 302
+    assert Import.objects.get().drafts[0]["document"]["description"] == "Mine."
+
+
+@pytest.mark.req("BRING-1")
+def test_what_is_submitted_is_what_was_shown(developer: Person, operator: Person) -> None:
+    """The source may be read anew, or a draft changed, while somebody looks at the page."""
+    row = imports.import_document(data=write_operations(2, "Old"), group="acme.shop", wanted=["op0"], by=developer.by)
+    client, page = developer.client(), f"/bring/{row.wire_id}"
+    shown = {"seen": read_seen(client.get(page).text)}
+    imports.import_document(data=write_operations(2, "New"), group="acme.shop", by=operator.by)
+
+    late = client.post(f"{page}/submit", shown)
+
+    assert late.status_code == 422
+    assert "The drafts were changed after you opened this page." in late.text
+    assert not ToolVersion.objects.exists()
+    assert client.post(f"{page}/submit", {"seen": read_seen(late.text)}).status_code == 302
+    assert "New" in ToolVersion.objects.get().view.description
 
 
 @pytest.mark.req("BRING-1")

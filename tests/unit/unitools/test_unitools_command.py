@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -51,6 +52,18 @@ def test_a_wrong_version_exits_with_2_and_names_each_change(
     assert "1.0.0 -> 1.0.1 is wrong: the numbers allow patch, and 2 of 3 changes need more:" in said
     assert "side_effect.raised at /side_effect needs major" in said
     assert "ttl.added at /ttl_seconds needs minor" in said
+
+
+def test_who_reads_no_further_sees_no_trace_of_python(old: Path, tmp_path: Path) -> None:
+    new = written(tmp_path / "new.json", manifest(version="1.1.0", ttl_seconds=60))
+    read, write = os.pipe()
+    os.close(read)  # as after `| head`
+
+    command = [sys.executable, "-m", "unitools", "diff", str(old), str(new)]
+    done = subprocess.run(command, cwd=ROOT, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(write)
+
+    assert (done.returncode, done.stderr) == (1, "")
 
 
 def test_a_version_that_is_not_newer_exits_with_2(old: Path, capsys: pytest.CaptureFixture[str]) -> None:

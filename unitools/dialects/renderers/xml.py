@@ -12,8 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from unitools.dialects.nonces import make_nonce
-from unitools.dialects.renderers.base import as_object, render_each
-from unitools.dialects.schemas import inline_references
+from unitools.dialects.renderers.base import inline_if_possible, render_each
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,8 +39,8 @@ KEY_BYTES = 32
 def render(tools: Sequence[ToolSpec], options: RenderOptions) -> Rendered:
     """Text for the system prompt; ``key`` of the rendering checks the nonce."""
 
-    def say(tool: ToolSpec, name: str, _notes: Notes) -> dict[str, Any]:
-        parameters = as_object(inline_references(tool.parameters))
+    def say(tool: ToolSpec, name: str, notes: Notes) -> dict[str, Any]:
+        parameters = inline_if_possible(tool.parameters, notes)
         return {"name": name, "description": tool.description, "parameters": parameters}
 
     key = options.key or secrets.token_bytes(KEY_BYTES)

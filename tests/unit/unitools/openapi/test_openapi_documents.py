@@ -155,6 +155,35 @@ def test_a_path_may_be_a_reference_to_another() -> None:
     )
 
     assert {each.path for each in read(said).operations.values()} == {"/a", "/b"}
+    assert read(said).unread["/c"].pointer == "/paths/~1c"
+
+
+@pytest.mark.req("BRING-1")
+@pytest.mark.parametrize(
+    ("paths", "pointer"),
+    [
+        ({"/a": {"$ref": "paths/a.yaml"}, "/b": {"$ref": "paths/b.yaml"}}, "/paths/~1a"),
+        ({"/a": {"get": {"$ref": "https://example.com/a.yaml"}}}, "/paths/~1a/get"),
+        ({"$ref": "paths.yaml"}, "/paths"),
+    ],
+    ids=["paths", "operation", "all"],
+)
+def test_a_document_all_of_which_lies_in_other_files_says_so(paths: dict[str, Any], pointer: str) -> None:
+    with pytest.raises(DocumentUnfit, match="leads to another file") as caught:
+        read(service(paths))
+
+    assert caught.value.pointer == pointer
+    assert "bundle" in caught.value.remedy
+
+
+@pytest.mark.req("BRING-1")
+def test_an_operation_may_be_a_reference_to_another() -> None:
+    one = {"operationId": "one", "parameters": [{"name": "q", "in": "query"}], "responses": OK}
+    said = service({"/a": {"get": {"$ref": "#/x-operations/one"}}}) | {"x-operations": {"one": one}}
+
+    made, _ = make(said)
+
+    assert "q" in made["input_schema"]["properties"]
 
 
 @pytest.mark.req("BRING-1")
