@@ -345,7 +345,7 @@ class _Search:
             return {}
         read: _Tags = {}
         for tag, block, stored in read_posting_rows(self.tenant_id, spans, run):
-            read.setdefault(block, []).append((bytes(tag), bytes(stored)))
+            read.setdefault(block, []).append((tag, stored))
         for call in list_calls(spans):
             for block, stored in self._call_postings[call].items():
                 if block in run:

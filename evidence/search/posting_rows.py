@@ -40,7 +40,8 @@ def read_posting_rows(
         if not span.is_one:
             condition |= Q(tag__gte=span.low, tag__lt=span.high)
     within = Q(block__range=(low, high)) if is_range else Q(block__in=blocks)
-    return Posting.objects.filter(condition, within, tenant_id=tenant_id).values_list("tag", "block", "places")
+    rows = Posting.objects.filter(condition, within, tenant_id=tenant_id).values_list("tag", "block", "places")
+    return ((bytes(tag), block, bytes(places)) for tag, block, places in rows)
 
 
 def _read_prepared(
