@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 DAYS = 60
+POLICY_DAYS = 3  # after which there is another version of the policy
 AT_ONCE = 40_000  # calls between two rounds of COPY
 SHARES = (40, 20, 12, 8, 6, 5, 4, 3, 1, 1)  # of the tenants, per cent
 AREAS = ("commerce.orders", "commerce.pricing", "web.pages", "bank.accounts", "mail.boxes", "maps.routes")
@@ -119,7 +120,7 @@ class DatasetWriter:
             "request_id": f"r-{chosen.randrange(10**9)}",
             "input": {"commit": commits[0], "bytes": 512, "alg": "sha256-jcs", "snapshot": encode("snp", self._id(at))},
             "tool": {"name": tool, "version": "1.4.2", "build": self.version[tool_number]},
-            "policy": {"version": f"tenant-{int(share * 20)}", "hash": self.version[0]},
+            "policy": {"version": f"tenant-{int(share * self.days / POLICY_DAYS)}", "hash": self.version[0]},
             "decision": {"allowed": outcome != "denied", "consent": False, "rules": ["tenant/allow"]},
         }
         special: list[tuple[str, str]] = []
@@ -149,7 +150,7 @@ class DatasetWriter:
         )  # fmt: skip
         self._index(tenant, call, *end, (begin[1],), special)
         for name, value in [("call", subject), ("trace", trace), ("hash", commits[1]), ("tool", tool), ("agent", agent),
-                            ("fact", encode("fct", end[0])), *special]:  # fmt: skip
+                            ("fact", encode("fct", end[0])), ("policy", begin_data["policy"]["version"]), *special]:  # fmt: skip
             tenant.keep(name, value, chosen)
 
     def _id(self, at: datetime) -> UUID:

@@ -68,7 +68,7 @@ def choose_queries(tenant: DatasetTenant, chosen: random.Random, *, days: int = 
         "a pasted id": {"q": one("call")},
         "a chain": {"q": f"chain:{one('chain')}"},
         "a consent": {"q": f"consent:{one('consent')}"},
-        "denied under a policy": {"q": f"verdict:denied policy:tenant-{chosen.randrange(20)}"},
+        "denied under a policy": {"q": f"verdict:denied policy:{one('policy')}"},
         "a word": {"q": f"{one('tool').rpartition('.')[2]} -outcome:accepted"},
     }
 

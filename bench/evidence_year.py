@@ -31,8 +31,9 @@ from bench.evidence_dataset import DatasetTenant, DatasetWriter  # noqa: E402
 from bench.evidence_months import make_months, prove_fact, read_fact, seal_dataset  # noqa: E402
 from bench.evidence_search import choose_queries, make_console_request, make_rest_request  # noqa: E402
 from bench.figures import CannotMeasure  # noqa: E402
-from bench.year import PROCESSOR  # noqa: E402
+from bench.year import FOUND, PROCESSOR  # noqa: E402
 from evidence import services as evidence  # noqa: E402
+from evidence.archives.leaves import ArchivedBundles  # noqa: E402
 from evidence.integrity.tree_walk import PIECE, TreeWalk  # noqa: E402
 from evidence.kinds import Kind  # noqa: E402
 from evidence.log import reader, sealer  # noqa: E402
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 
 LATELY = 30  # days: searches by time ask of them, as people do
 CALLS_A_ROUND = 50
+LISTS = (" · REST", " · page")
 CALLS = Invocation._meta.db_table
 
 
@@ -105,7 +107,7 @@ def verify_piece(tenant: DatasetTenant, chosen: random.Random) -> Callable[[], i
     stop = min(start + PIECE, tenant.size)
 
     def verify() -> int:
-        if wrong := TreeWalk.begun_at(Log.objects.get(pk=tenant.id), start).go_on(stop):
+        if wrong := TreeWalk.begun_at(Log.objects.get(pk=tenant.id), start).go_on(stop, ArchivedBundles(tenant.id)):
             raise CannotMeasure(f"The data set does not verify: {wrong[:3]}")
         return stop - start
 
@@ -133,7 +135,9 @@ def seal_all() -> None:
 
 
 class Figures:
-    """Milliseconds by name: until it was done, and those in which a processor worked for it, here and in PostgreSQL."""
+    """Milliseconds by name: until it was done, and those in which a processor worked for it, here and in PostgreSQL. Of lists beside
+    that how many facts were on them.
+    """
 
     def __init__(self) -> None:
         self.found: dict[str, list[float]] = {}
@@ -142,10 +146,12 @@ class Figures:
         with scope:
             connection.ensure_connection()
             worked, begun = read_processor_ms(), time.perf_counter()
-            work()
+            listed = work()
             took = (time.perf_counter() - begun) * 1000
             self.found.setdefault(name, []).append(took)
             self.found.setdefault(name + PROCESSOR, []).append(read_processor_ms() - worked)
+            if name.endswith(LISTS) and isinstance(listed, int):
+                self.found.setdefault(name + FOUND, []).append(listed)
 
 
 def read_processor_ms() -> float:

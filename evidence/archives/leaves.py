@@ -1,80 +1,42 @@
 """Archived leaves: what facts say whose month has left the database.
 
 The rows of such a month are there, with an empty leaf where that is in the archive alone (:mod:`evidence.months.drops`). A leaf comes
-with the 255 others of its bundle, which are kept for a while: who reads one old fact reads others of its time. Whoever reads one gets
-what was sealed or nothing; only the verifier takes what lies there as it is (:class:`ArchivedBundles`).
+with the 255 others of its bundle (:mod:`evidence.archives.bundles`). Whoever reads one gets what was sealed or nothing; only the
+verifier takes what lies there as it is (:class:`ArchivedBundles`).
 """
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from django.conf import settings
-
-from evidence.archives.object_stores import OF_READERS, ArchiveUnavailable, open_store
+from evidence.archives.bundles import (
+    BundlePlace,
+    Entries,
+    forget_kept_bundles,
+    get_bundles,
+    read_bundles,
+)
 from evidence.kinds import Kind
 from evidence.leaves.hub import ArchivedLog
 from evidence.log.origins import log_name
 from evidence.models import Fact, Seal, read_leaf
 from evidence.problems import ArchivedFactLost, ArchivedFactUnavailable
 from evidence.verify.merkle import TILE_WIDTH, leaf_hash
-from evidence.verify.problems import MalformedEvidence
-from evidence.verify.tiles import ENTRIES, TilePath, unpack_entries
+from kernel.database.connections import release_connection
 from kernel.database.tenancy import NO_TENANT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from uuid import UUID
 
-    from evidence.archives.object_stores import ObjectStore
 
-KEPT = 64  # bundles, of some 400 kB
-KEPT_S = 300
-SILENT_S = 10  # after a store did not answer: who reads is refused at once, for many wait for the same
-
-_silent_until: dict[str, float] = {}
-
-
-@lru_cache(maxsize=1)
-def _open_archive(url: str, endpoint: str) -> ObjectStore:
-    return open_store(url, endpoint=endpoint, patience=OF_READERS)
-
-
-def forget_bundles() -> None:
-    """What was read, and that the archive was silent."""
-    _read_bundle.cache_clear()
-    _silent_until.clear()
-
-
-def _read_entries(tenant_id: UUID, n: int) -> list[bytes]:
-    """As they lie in the archive; none where it has no such bundle, or one that is none. Raises :class:`ArchivedFactUnavailable`."""
-    url, now = settings.TOOLHUB_ARCHIVE_URL, time.monotonic()
-    if not url or now < _silent_until.get(url, now):
-        raise ArchivedFactUnavailable
-    name = f"{log_name(tenant_id)}/{TilePath(ENTRIES, n)}"
-    try:
-        return unpack_entries(_open_archive(url, settings.TOOLHUB_ARCHIVE_ENDPOINT).read(name) or b"")
-    except ArchiveUnavailable as error:
-        _silent_until[url] = time.monotonic() + SILENT_S
-        raise ArchivedFactUnavailable from error
-    except MalformedEvidence:
-        return []
-
-
-@lru_cache(maxsize=KEPT)
-def _read_bundle(url: str, tenant_id: UUID, n: int, age: int) -> list[bytes]:
-    """``url`` and ``age`` tell what is kept apart."""
-    del url, age
-    return _read_entries(tenant_id, n)
-
-
-def _find_leaf(tenant_id: UUID, index: int, hash: bytes) -> bytes:
-    n, place = divmod(index, TILE_WIDTH)
-    leaves = _read_bundle(settings.TOOLHUB_ARCHIVE_URL, tenant_id, n, int(time.monotonic() // KEPT_S))
-    leaf = leaves[place] if place < len(leaves) else b""
+def _take_leaf(read: Entries | ArchivedFactUnavailable, index: int, hash: bytes) -> bytes:
+    """Out of its bundle, as it was sealed."""
+    if isinstance(read, ArchivedFactUnavailable):
+        raise read
+    place = index % TILE_WIDTH
+    leaf = read[place] if place < len(read) else b""
     if not leaf or leaf_hash(leaf) != hash:
         raise ArchivedFactLost
     return leaf
@@ -84,10 +46,11 @@ def read_archived_leaf(tenant_id: UUID, index: int, hash: bytes) -> bytes:
     """What was sealed. ``hash``: what the hub has of it; another leaf is not had from the archive. Raises
     :class:`ArchivedFactUnavailable`, and :class:`ArchivedFactLost` where the archive has no such leaf.
     """
+    place = BundlePlace(tenant_id, index // TILE_WIDTH)
     try:
-        return _find_leaf(tenant_id, index, hash)
+        return _take_leaf(get_bundles([place])[place], index, hash)
     except ArchivedFactLost:
-        _read_bundle.cache_clear()  # somebody may put it right
+        forget_kept_bundles()
         raise
 
 
@@ -107,24 +70,43 @@ def load_leaf(fact: Fact) -> bytes:
 
 
 def load_leaves(facts: Iterable[Fact]) -> None:
-    """Those of all facts that have none in the database, at once."""
-    for fact, index in _locate_leaves(facts):
-        fact.leaf = restore_leaf(b"", fact.tenant_id, index, fact.leaf_hash)
+    """Those of all facts that have none in the database, at once. Raises for the first that cannot be had."""
+    try:
+        for fact, found in _find_leaves(facts):
+            if isinstance(found, ArchivedFactUnavailable):
+                raise found
+            fact.leaf = found
+    except ArchivedFactLost:
+        forget_kept_bundles()
+        raise
 
 
 def load_leaves_at_hand(facts: Iterable[Fact]) -> None:
     """As :func:`load_leaves`, for who shows columns too: a fact whose leaf cannot be had says why not (``leaf_problem``)."""
     lost = False
-    for fact, index in _locate_leaves(facts):
-        try:
-            if index is None:  # only what is sealed is archived
-                raise ArchivedFactLost
-            fact.leaf = _find_leaf(fact.tenant_id, index, bytes(fact.leaf_hash))
-        except ArchivedFactUnavailable as problem:
-            fact.leaf_problem = problem
-            lost = lost or isinstance(problem, ArchivedFactLost)
+    for fact, found in _find_leaves(facts):
+        if isinstance(found, ArchivedFactUnavailable):
+            fact.leaf_problem = found
+            lost = lost or isinstance(found, ArchivedFactLost)
+        else:
+            fact.leaf = found
     if lost:
-        _read_bundle.cache_clear()  # somebody may put it right; once, for others of a bundle are read from what was kept
+        forget_kept_bundles()
+
+
+def _find_leaves(facts: Iterable[Fact]) -> Iterable[tuple[Fact, bytes | ArchivedFactUnavailable]]:
+    """Of the facts that have no leaf in the database, in the order of the log: the leaf, or why it cannot be had."""
+    located = _locate_leaves(facts)
+    places = {fact.pk: BundlePlace(fact.tenant_id, index // TILE_WIDTH) for fact, index in located if index is not None}
+    bundles = get_bundles(places.values())
+    for fact, index in located:
+        if index is None:  # only what is sealed is archived
+            yield fact, ArchivedFactLost()
+            continue
+        try:
+            yield fact, _take_leaf(bundles[places[fact.pk]], index, bytes(fact.leaf_hash))
+        except ArchivedFactUnavailable as problem:
+            yield fact, problem
 
 
 def _locate_leaves(facts: Iterable[Fact]) -> list[tuple[Fact, int | None]]:
@@ -148,17 +130,26 @@ def count_archived_leaves(tenant_id: UUID) -> int:
     return 0
 
 
+class BundlesLacking(Exception):
+    """A look at a log needs bundles that were not read before it."""
+
+
 class ArchivedBundles:
-    """What the archive has of a log now, as it lies there: for who verifies. Each bundle is read once, and kept as long as this is."""
+    """What the archive has of a log now, as it lies there: for who verifies. Each bundle is read once, and kept as long as this is.
+
+    Nothing is read while somebody looks, who has a snapshot of the database open: that is given up for what is lacking
+    (:class:`BundlesLacking`) and taken anew once :meth:`read_lacking` has it.
+    """
 
     def __init__(self, tenant_id: UUID) -> None:
         self._tenant_id = tenant_id
         self._archived: int | None = None
-        self._read: dict[int, list[bytes]] = {}
+        self._read: dict[int, Entries | ArchivedFactUnavailable] = {}
+        self._lacking: set[int] = set()
 
     def read_leaf(self, index: int) -> bytes:
         """Empty: neither the database nor the archive has it, or it never was to leave the database. Raises
-        :class:`ArchivedFactUnavailable` when the archive does not answer.
+        :class:`ArchivedFactUnavailable` when the archive does not answer, or was not asked yet.
         """
         if self._archived is None:
             self._archived = count_archived_leaves(self._tenant_id)
@@ -166,6 +157,21 @@ class ArchivedBundles:
             return b""
         n, place = divmod(index, TILE_WIDTH)
         if n not in self._read:
-            self._read[n] = _read_entries(self._tenant_id, n)
+            self._lacking.add(n)
+            raise ArchivedFactUnavailable
         leaves = self._read[n]
+        if isinstance(leaves, ArchivedFactUnavailable):
+            raise leaves
         return leaves[place] if place < len(leaves) else b""
+
+    def check_whole(self) -> None:
+        """Raises :class:`BundlesLacking` when anything was asked for that was not read yet."""
+        if self._lacking:
+            raise BundlesLacking
+
+    def read_lacking(self) -> None:
+        """Outside of any snapshot, and with no connection: a store may take its time."""
+        release_connection()
+        read = read_bundles(BundlePlace(self._tenant_id, n) for n in sorted(self._lacking))
+        self._read |= {place.n: entries for place, entries in read.items()}
+        self._lacking.clear()

@@ -28,6 +28,7 @@ from evidence.models.exports import OPEN
 from evidence.problems import ArchivedFactLost, ArchivedFactUnavailable, KeyUnavailable
 from kernel.database.connections import database_time
 from kernel.fault_injection import inject_fault
+from kernel.leases import renew_lease
 from kernel.loops import Rest, repeat_work
 from kernel.observability.telemetry import PROCESS
 from kernel.principal import Principal
@@ -88,9 +89,16 @@ def _mine(job: ExportJob) -> Any:
     return ExportJob.objects.filter(pk=job.pk, state=ExportState.RUNNING, exporter=job.exporter)
 
 
+def _renew(job: ExportJob) -> bool:
+    return bool(_mine(job).update(lease_until=_lease()))
+
+
 def _advance(job: ExportJob) -> ExportJob:
     try:
-        rows, upto = select_facts(job)  # facts stay as they are, and old ones may have to be read from an archive first
+        with renew_lease(lambda: _renew(job), every_s=settings.TOOLHUB_LEASE_S / 3):
+            rows, upto = select_facts(
+                job
+            )  # facts stay as they are, and old ones may have to be read from an archive first
         with transaction.atomic():
             _piece(job, rows, upto)
             inject_fault("export.before_commit")
@@ -112,7 +120,7 @@ def _advance(job: ExportJob) -> ExportJob:
 
 def _piece(job: ExportJob, rows: list[SelectedFact], upto: int) -> None:
     format = FORMATS[job.format]
-    if not _mine(job).update(lease_until=_lease()):  # also locks the row: cancelling waits for the piece
+    if not _renew(job):  # also locks the row: cancelling waits for the piece
         raise ClaimLost
     content = format.begin(job) if job.chunks == 0 and job.position == job.start else b""
     job.rows += len(rows)

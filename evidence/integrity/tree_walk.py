@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from django.db.models import Q
 
-from evidence.archives.leaves import ArchivedBundles
 from evidence.integrity import column_types
 from evidence.integrity.findings import FindingCode, IntegrityFinding
 from evidence.integrity.signatures import trusted_keys, verify_note
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from uuid import UUID
 
+    from evidence.archives.leaves import ArchivedBundles
     from evidence.verify.notes import VerifierKey
 
 PIECE = 16 * TILE_WIDTH
@@ -40,7 +40,6 @@ class TreeWalk:
         self.tiled = Frontier.from_bytes(position, state[length:]) if len(state) > length else None
         self.pairs: dict[UUID, list[tuple[str, int]]] = {}  # which Begins and Ends the last piece has, of each call
         self.committed: dict[str, int] = {}  # which stored values the last piece commits to, each with its leaf
-        self.archive = ArchivedBundles(log.pk)  # as it is during the last piece
         self.unread = 0  # leaves that are in the archive, which did not answer
         self.checkpoints = 0
 
@@ -63,15 +62,17 @@ class TreeWalk:
     def state(self) -> bytes:
         return self.made.to_bytes() + (self.tiled.to_bytes() if self.tiled else b"")
 
-    def go_on(self, stop: int) -> list[IntegrityFinding]:
-        """Up to ``stop``, but no further than a piece."""
+    def go_on(self, stop: int, archive: ArchivedBundles) -> list[IntegrityFinding]:
+        """Up to ``stop``, but no further than a piece. Raises :class:`~evidence.archives.leaves.BundlesLacking`, and stands where it
+        stood.
+        """
         start = self.position
         stop = min(stop, (start // PIECE + 1) * PIECE)
         if stop <= start:
             return []
         found: list[IntegrityFinding] = []
         tiles = _tiles_between(self.tenant_id, start, stop)
-        hashes = self._hashes(start, stop, tiles, found)
+        hashes = self._hashes(start, stop, tiles, found, archive)
         rows = Checkpoint.objects.filter(tenant_id=self.tenant_id, size__gt=start, size__lte=stop).order_by("size")
         nodes: dict[tuple[int, int], set[bytes]] = defaultdict(set)
         keys = trusted_keys(self.log)  # with each piece: a key may be added, and another retired, meanwhile
@@ -86,12 +87,19 @@ class TreeWalk:
         return found
 
     def _hashes(
-        self, start: int, stop: int, tiles: dict[tuple[int, int], bytes], found: list[IntegrityFinding]
+        self,
+        start: int,
+        stop: int,
+        tiles: dict[tuple[int, int], bytes],
+        found: list[IntegrityFinding],
+        archive: ArchivedBundles,
     ) -> _Hashes:
         """Of each leaf: what is made from its text, and what its tile says."""
         there: dict[int, bytes | None] = {}
-        self.pairs, self.committed, self.archive = defaultdict(list), {}, ArchivedBundles(self.tenant_id)
-        for leaf in iter_stored_leaves(self.tenant_id, start, stop, self.archive):
+        self.pairs, self.committed = defaultdict(list), {}
+        leaves = list(iter_stored_leaves(self.tenant_id, start, stop, archive))
+        archive.check_whole()
+        for leaf in leaves:
             if leaf.index in there:
                 found.append(IntegrityFinding(FindingCode.SEAL_DOUBLED, leaf.index))
                 continue

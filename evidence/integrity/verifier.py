@@ -12,13 +12,15 @@ import logging
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.conf import settings
 from django.db import DatabaseError, IntegrityError, transaction
 from django.db.models import F, Q
 
 from evidence import services as evidence
+from evidence.archives.leaves import ArchivedBundles, BundlesLacking
 from evidence.integrity import log_tail, rows
 from evidence.integrity.alarms import find_damaged
 from evidence.integrity.commitments import missing_values, mistyped_values
@@ -35,13 +37,15 @@ from kernel import names
 from kernel.database.connections import database_now, database_time, one_snapshot
 from kernel.database.tenancy import NO_TENANT
 from kernel.ids import new_id
+from kernel.leases import renew_lease
 from kernel.observability.telemetry import PROCESS, get_meter
 from kernel.principal import Principal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from uuid import UUID
 
+T = TypeVar("T")
 logger = logging.getLogger("toolhub.verifier")
 CLAIMED_FOR = timedelta(minutes=2)
 AGAIN_AFTER = timedelta(seconds=20)  # at the end of its log, until there is more
@@ -68,11 +72,7 @@ def verify_whole(log: Log) -> Iterator[IntegrityFinding]:
     walk, ended = TreeWalk(log), False
     while not ended:
         kept = kept_note() if log.pk == GLOBAL_LOG else ""
-        with one_snapshot():  # of each piece, not of the whole: a log of millions takes minutes
-            walk.log = Log.objects.filter(pk=log.pk).first() or log
-            found = _piece(walk, walk.log.size)
-            if ended := walk.position >= walk.log.size:
-                found += _end(walk, kept)
+        found, ended = _look_at_once(log.pk, partial(_go_on, walk, kept))
         yield from found
     last: UUID | None = None
     more = True
@@ -84,14 +84,34 @@ def verify_whole(log: Log) -> Iterator[IntegrityFinding]:
         raise ArchivedFactUnavailable(f"The archive does not answer; {walk.unread} leaves were not verified.")
 
 
-def _piece(walk: TreeWalk, stop: int) -> list[IntegrityFinding]:
-    """The next leaves, in a snapshot: whatever is held against something else was read at the same moment."""
-    found = walk.go_on(stop)
+def _look_at_once(tenant_id: UUID, look: Callable[[ArchivedBundles], T]) -> T:
+    """Look at a piece in one snapshot: whatever is held against something else was read at the same moment. Of each piece, not of the
+    whole: a log of millions takes minutes. No snapshot stays open while an archive takes its time.
+    """
+    archive = ArchivedBundles(tenant_id)
+    while True:
+        try:
+            with one_snapshot():
+                return look(archive)
+        except BundlesLacking:
+            archive.read_lacking()
+
+
+def _go_on(walk: TreeWalk, kept: str, archive: ArchivedBundles) -> tuple[list[IntegrityFinding], bool]:
+    """What the next piece of a log has, and whether it is the last one."""
+    walk.log = Log.objects.filter(pk=walk.tenant_id).first() or walk.log
+    found = _piece(walk, walk.log.size, archive)
+    ended = walk.position >= walk.log.size
+    return [*found, *(_end(walk, kept) if ended else [])], ended
+
+
+def _piece(walk: TreeWalk, stop: int, archive: ArchivedBundles) -> list[IntegrityFinding]:
+    found = walk.go_on(stop, archive)
     return [
         *found,
         *rows.broken_pairs(walk.tenant_id, walk.pairs),
-        *rows.wrong_commitments(walk.tenant_id, walk.pairs, _suspects(walk.tenant_id), walk.archive),
-        *missing_values(walk.tenant_id, walk.committed, walk.archive),
+        *rows.wrong_commitments(walk.tenant_id, walk.pairs, _suspects(walk.tenant_id), archive),
+        *missing_values(walk.tenant_id, walk.committed, archive),
         *mistyped_values(walk.tenant_id, walk.committed),
     ]
 
@@ -172,8 +192,8 @@ class PieceResult:
 def advance_verification(row: Verification) -> None:
     """One piece of a claimed verification."""
     kept = kept_note() if row.tenant_id == GLOBAL_LOG else ""
-    with one_snapshot():
-        look = _look(row, kept)
+    with renew_lease(lambda: _renew(row), every_s=CLAIMED_FOR.total_seconds() / 4):
+        look = _look_at_once(row.tenant_id, partial(_look, row, kept))
     row.tries = row.tries + 1 if look.unread else 0
     row.stopped_by = ArchivedFactUnavailable.__name__ if look.unread else ""
     if look.unread:
@@ -181,7 +201,17 @@ def advance_verification(row: Verification) -> None:
     _note(row, look.found, look.at_end, end=look.ends, again=look.again)
 
 
-def _look(row: Verification, kept: str) -> PieceResult:
+def _renew(row: Verification) -> bool:
+    """Its lease says whose it is: nobody else of this process writes the row meanwhile."""
+    until = database_time() + CLAIMED_FOR
+    mine = Verification.objects.filter(pk=row.pk, state=VerificationState.RUNNING, lease_until=row.lease_until)
+    if not mine.update(lease_until=until):
+        return False
+    row.lease_until = until
+    return True
+
+
+def _look(row: Verification, kept: str, archive: ArchivedBundles) -> PieceResult:
     log = Log.objects.filter(pk=row.tenant_id).first()
     if log is None:
         return PieceResult([], [IntegrityFinding(FindingCode.LOG_WRONG, None, "missing")], again=AGAIN_AFTER)
@@ -192,7 +222,7 @@ def _look(row: Verification, kept: str) -> PieceResult:
         walk = _walk(row, log)
     except InvalidEvidence as error:  # no tiles to begin with
         return PieceResult([IntegrityFinding(FindingCode.TILE_MISSING, row.position, str(error)[:200])], ends=True)
-    before, found = walk.position, _piece(walk, stop)
+    before, found = walk.position, _piece(walk, stop, archive)
     if walk.unread:
         return PieceResult([], found, again=AGAIN_AFTER, unread=walk.unread)
     _verified.add(walk.position - before)

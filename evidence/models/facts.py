@@ -8,13 +8,12 @@ never changed. Its ``leaf`` holds the exact bytes that are hashed; the columns b
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 from uuid import UUID
 
 from django.db import models
 from django.db.models import Q
 from django.db.models.query_utils import DeferredAttribute
-from django.utils.module_loading import import_string
 
 from evidence.kinds import AGENT_MAKING, FORGETTING, PAIR, Kind
 from evidence.leaves.base import LeafData
@@ -23,12 +22,11 @@ from evidence.packed_leaves import PackedLeafField
 from kernel.ids import encode, new_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from kernel.problems import Problem
 
 D = TypeVar("D", bound=LeafData)
-ARCHIVED_LEAF = "evidence.archives.leaves.load_leaf"  # which knows the models: it is imported when it is asked
 CLOCKS_DIFFER_MS = 86_400_000  # at most, of two machines of a hub
 
 
@@ -42,13 +40,18 @@ def oldest_fact_id(invocation_ids: Iterable[UUID]) -> UUID:
 
 
 class ArchivableAttribute(DeferredAttribute):
-    """The leaf of a fact, from the archive where the database has it no more."""
+    """The leaf of a fact, from the archive where the database has it no more.
+
+    ``load_archived``: who knows the archive knows the models, which know nothing of it; the app says it when it is loaded.
+    """
+
+    load_archived: ClassVar[Callable[[Fact], bytes]]
 
     def __get__(self, instance: Any, cls: Any = None) -> Any:
         leaf = super().__get__(instance, cls)
         if instance is None or leaf is None or len(leaf) or instance._state.adding or instance.leaf_problem:
             return leaf
-        return import_string(ARCHIVED_LEAF)(instance)
+        return type(self).load_archived(instance)
 
     def __set__(self, instance: Any, value: Any) -> None:  # without it nobody comes here who has the value
         instance.__dict__[self.field.attname] = value

@@ -17,12 +17,14 @@ from uuid import UUID
 from django.db import connection
 from django.db.models import Max, Min, Q
 
-from evidence.models import Fact, IndexBlock, Posting, Seal
+from evidence.models import Fact, IndexBlock, Seal
 from evidence.problems import SearchInvalid
 from evidence.search import postings
 from evidence.search.call_postings import find_call_postings
+from evidence.search.facts_at import read_facts_at
 from evidence.search.indexer import read_tags
 from evidence.search.language import Query, parse_moment
+from evidence.search.posting_rows import read_posting_rows
 from evidence.search.postings import ALL, BLOCK
 from evidence.search.tags import (
     NameLookups,
@@ -262,10 +264,7 @@ class _Search:
         """Facts from ``place`` upwards, or below it downwards."""
         places_found = self._places(place, newer=newer)
         while some := list(islice(places_found, PAGE_SIZE + 1)):
-            rows = Fact.objects.filter(
-                tenant_id=self.tenant_id, seal__tenant_id=self.tenant_id, seal__leaf_index__in=some
-            )
-            yield from rows.order_by("seal__leaf_index" if newer else "-seal__leaf_index")
+            yield from read_facts_at(self.tenant_id, some, newer=newer)
 
     def _places(self, place: int, *, newer: bool) -> Iterator[int]:
         low, high = self._blocks()
@@ -344,17 +343,9 @@ class _Search:
     def _postings(self, spans: Sequence[TagSpan], run: Sequence[int]) -> _Tags:
         if not spans or not run:
             return {}
-        low, high = min(run), max(run)
-        # Each block that is named is looked up for each tag; a range is read on.
-        within = Q(block__range=(low, high)) if len(run) * 4 > high - low else Q(block__in=run)
-        condition = Q(tag__in=[span.low for span in spans if span.is_one])
-        for span in spans:
-            if not span.is_one:
-                condition |= Q(tag__gte=span.low, tag__lt=span.high)
         read: _Tags = {}
-        rows = Posting.objects.filter(condition, within, tenant_id=self.tenant_id)
-        for tag, block, stored in rows.values_list("tag", "block", "places"):
-            read.setdefault(block, []).append((bytes(tag), bytes(stored)))
+        for tag, block, stored in read_posting_rows(self.tenant_id, spans, run):
+            read.setdefault(block, []).append((tag, stored))
         for call in list_calls(spans):
             for block, stored in self._call_postings[call].items():
                 if block in run:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from django.db import OperationalError, connection, transaction
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 STEPS = 20_000  # of SQLite's machine between two looks at the clock
+_ends: ContextVar[float | None] = ContextVar("statement_limit_ends", default=None)
 
 
 class StatementTooLong(Exception):
@@ -28,11 +30,10 @@ class StatementTooLong(Exception):
 def limit_statements(limit_ms: int) -> Iterator[None]:
     """Raises :class:`StatementTooLong`. For questions alone: what was changed within may be undone with it."""
     limited = _in_transaction if connection.vendor == "postgresql" else _by_clock
-    ends = time.monotonic() + limit_ms / 1000
+    token = _ends.set(time.monotonic() + limit_ms / 1000)
 
     def begin_statement(execute: Callable[..., Any], *arguments: Any) -> Any:
-        if time.monotonic() > ends:
-            raise StatementTooLong
+        check_time_left()
         return execute(*arguments)
 
     try:
@@ -42,6 +43,15 @@ def limit_statements(limit_ms: int) -> Iterator[None]:
         if isinstance(error.__cause__, QueryCanceled) or str(error) == "interrupted":
             raise StatementTooLong from error
         raise
+    finally:
+        _ends.reset(token)
+
+
+def check_time_left() -> None:
+    """Before a prepared statement of such a question, of which Django's cursors know nothing. Raises :class:`StatementTooLong`."""
+    ends = _ends.get()
+    if ends is not None and time.monotonic() > ends:
+        raise StatementTooLong
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from django.db import connection, connections, transaction
 from django.utils import timezone
 
 from evidence import services as evidence
-from evidence.archives.leaves import forget_bundles
+from evidence.archives.bundles import forget_bundles
 from evidence.archives.object_stores import FolderStore
 from evidence.archives.services import ArchiveDiffers, archive_log, list_archived_logs
 from evidence.integrity.findings import FindingCode

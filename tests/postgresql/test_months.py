@@ -32,6 +32,7 @@ from evidence.months.partitions import (
     list_months,
     list_partition_faults,
 )
+from evidence.search.facts_at import read_facts_at
 from invocations.models import Invocation, State
 from invocations.service_levels.report import build_service_level_report
 from invocations.unfinished_calls.triggers import CALLS
@@ -39,7 +40,7 @@ from kernel.ids import lowest_id, new_id
 from tests.postgresql.test_hub_role import login
 from tests.postgresql.test_pairs import begun, call_of, witness
 from tests.support.begin_end_pairs import keep_calls
-from tests.support.evidence_logs import write_facts
+from tests.support.evidence_logs import seal_everything, signing_with, write_facts
 from toolhub.database import post_migration
 
 if TYPE_CHECKING:
@@ -486,3 +487,21 @@ def _undivide(cursor: Any) -> None:
         f"CREATE UNIQUE INDEX fact_one_begin_one_end ON {TABLE} (invocation_id, kind) WHERE kind IN "
         "('invocation.began', 'dry_run.began', 'invocation.ended', 'dry_run.ended')"
     )
+
+
+def test_facts_at_places_of_a_log_are_planned_once_for_all_months() -> None:
+    tenant_id = new_id()
+    write_facts(tenant_id, 3)
+    with signing_with():
+        seal_everything()
+    for _ in range(8):  # PostgreSQL plans the first five with their values
+        assert [fact.tenant_id for fact in read_facts_at(tenant_id, [0, 2, 99], newer=True)] == [tenant_id] * 2
+
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT generic_plans, custom_plans FROM pg_prepared_statements "
+            "WHERE statement LIKE '%evidence_fact%' AND statement LIKE '%unnest%'"
+        )
+        ((generic, custom),) = cursor.fetchall()
+    assert generic >= 3
+    assert custom <= 5

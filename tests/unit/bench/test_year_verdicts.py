@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.year import PROCESSOR, TIMES, judge_ages
+from bench.year import FOUND, PROCESSOR, TIMES, judge_ages
 
 MONTH = {"a proof": [2.0, 2.0, 9.0], "a proof" + PROCESSOR: [1.0, 1.0, 5.0]}
 
@@ -36,3 +36,11 @@ def test_one_figure_that_became_slow_is_not_hidden_by_others() -> None:
     judged = judge_ages(4000, month, month | {"a search" + PROCESSOR: [2.0]})
 
     assert [verdict for *_, verdict in judged] == ["reached", "NOT reached"]
+
+
+def test_a_longer_list_is_said_beside_its_figure_and_excuses_nothing() -> None:
+    month = MONTH | {"a proof" + FOUND: [1.0, 2.0]}
+
+    (judged,) = judge_ages(4000, month, month | {"a proof" + FOUND: [30.0, 31.0], "a proof" + PROCESSOR: [2.0]})
+
+    assert judged == ["a proof: ≤ 1.2 × that of a month, with 30.5 facts for 1.5", "2.00 ×", "NOT reached"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import time
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
@@ -15,7 +16,8 @@ from django.core.management.base import CommandError
 from django.db import transaction
 
 from evidence import services as evidence
-from evidence.archives.leaves import SILENT_S, _open_archive, forget_bundles, load_leaves, load_leaves_at_hand
+from evidence.archives.bundles import SILENT_S, _open_archive, forget_bundles
+from evidence.archives.leaves import load_leaves, load_leaves_at_hand
 from evidence.archives.object_stores import ArchiveUnavailable, FolderStore
 from evidence.archives.services import ArchiveDiffers, archive_log
 from evidence.exports.jobs import advance_next as make_piece
@@ -32,6 +34,7 @@ from evidence.problems import ArchivedFactLost, ArchivedFactUnavailable
 from evidence.search.indexer import tags_of_facts
 from evidence.verify.merkle import leaf_hash
 from evidence.verify.tiles import pack_entries, unpack_entries
+from kernel.database.connections import one_snapshot
 from kernel.ids import encode, new_id
 from kernel.principal import Principal
 from tests.support.evidence_logs import seal_everything, signing_with, write_facts
@@ -199,7 +202,7 @@ def test_who_reads_believes_it_for_minutes(log: Log, bundle: Path, monkeypatch: 
     bundle.unlink()
     assert fact_at(log, 6).text
 
-    monkeypatch.setattr("evidence.archives.leaves.time", SimpleNamespace(monotonic=lambda: 10.0**9))
+    monkeypatch.setattr("evidence.archives.bundles.time", SimpleNamespace(monotonic=lambda: 10.0**9))
 
     with pytest.raises(ArchivedFactUnavailable):
         _ = fact_at(log, 5).text
@@ -299,6 +302,58 @@ def test_a_log_whose_months_were_dropped_is_copied_elsewhere_with_its_archive_fi
     assert done.stop == log.size + 3
 
 
+def test_no_snapshot_is_open_while_the_verifier_reads_the_archive(
+    log: Log, bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_open, read, asked = False, FolderStore.read, list[str]()
+
+    @contextmanager
+    def note_snapshot() -> Iterator[None]:
+        nonlocal is_open
+        with one_snapshot():
+            is_open = True
+            try:
+                yield
+            finally:
+                is_open = False
+
+    def note(store: FolderStore, name: str) -> bytes | None:
+        assert not is_open
+        asked.append(name)
+        return read(store, name)
+
+    monkeypatch.setattr("evidence.integrity.verifier.one_snapshot", note_snapshot)
+    monkeypatch.setattr(FolderStore, "read", note)
+    change_subject(log, 5)
+
+    assert found_in(log) == {(FindingCode.FACT_COLUMNS, 5)}
+    row = go_on(log)
+
+    assert (row.position, row.found, row.tries) == (log.size, 1, 0)
+    assert len(asked) == 2  # once by each of the two
+
+
+def test_a_month_that_is_dropped_while_the_verifier_looks_is_read_before_the_next_look(
+    log: Log, bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is at hand is what the look before lacked; the next one may lack more."""
+    read = FolderStore.read
+
+    def drop_more(store: FolderStore, name: str) -> bytes | None:
+        monkeypatch.setattr(FolderStore, "read", read)
+        empty(log, *range(256, 290))
+        return read(store, name)
+
+    write_facts(log.pk, 512 - log.size)
+    seal_everything()
+    archive_log(Log.objects.get(pk=log.pk), FolderStore(bundle.parents[3]))
+    seal_everything()
+    monkeypatch.setattr(FolderStore, "read", drop_more)
+
+    assert found_in(log) == set()
+    assert fact_at(log, 260).has_archived_leaf
+
+
 def test_an_export_waits_for_an_archive_that_does_not_answer(
     log: Log, bundle: Path, tmp_path: Path, operator: Person
 ) -> None:
@@ -344,7 +399,7 @@ def test_an_archive_that_is_silent_is_not_said_to_be_emptied(log: Log, bundle: P
     write_facts(log.pk, 3)
     seal_everything()
     before, store = Log.objects.get(pk=log.pk), FolderStore(tmp_path / "kept")
-    silent = patch("evidence.archives.leaves.open_store", side_effect=ArchiveUnavailable("timed out"))
+    silent = patch("evidence.archives.bundles.open_store", side_effect=ArchiveUnavailable("timed out"))
 
     with silent, pytest.raises(ArchiveUnavailable, match="Run it again when it does"):
         forget_bundles()
@@ -367,7 +422,7 @@ def test_an_archive_that_was_silent_is_not_asked_by_the_next_one(
         _ = fact_at(log, 5).text
 
     later = time.monotonic() + SILENT_S
-    monkeypatch.setattr("evidence.archives.leaves.time", SimpleNamespace(monotonic=lambda: later))
+    monkeypatch.setattr("evidence.archives.bundles.time", SimpleNamespace(monotonic=lambda: later))
 
     assert fact_at(log, 5).text
 

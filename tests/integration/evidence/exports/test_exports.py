@@ -8,6 +8,7 @@ import io
 import json
 import subprocess
 import sys
+import threading
 import zipfile
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,7 @@ from evidence.problems import (
     SearchInvalid,
 )
 from invocations.sandbox.base import RunOutcome, RunStatus
+from kernel.leases import renew_lease
 from kernel.principal import Principal
 from kernel.problems import Conflict, Forbidden, SchemaInvalid
 from tests.support.calls import row_of
@@ -252,6 +254,46 @@ def test_a_keeper_that_lost_its_lease_adds_nothing(sealed: int, operator: Person
     indexes = [json.loads(line)["index"] for line in content(job).splitlines()]
     assert indexes == list(range(sealed))
     assert kinds_about(job).count(Kind.EXPORT_FINISHED) == 1
+
+
+@pytest.mark.req("CARD-6")
+@pytest.mark.django_db(transaction=True)
+def test_an_export_that_reads_for_long_stays_its_keepers(
+    sealed: int, operator: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An archive may be slower than a lease is long."""
+    job, renewed, select, renew = (
+        make_export(by=operator.by, format="jsonl"),
+        threading.Event(),
+        jobs.select_facts,
+        jobs._renew,
+    )
+    leases = list[Any]()
+
+    def note_renewal(row: ExportJob) -> bool:
+        kept = renew(row)
+        if kept and threading.current_thread().name == "lease":
+            renewed.set()
+        return kept
+
+    def select_slowly(row: ExportJob) -> Any:
+        leases.append(ExportJob.objects.get(pk=job.pk).lease_until)
+        assert renewed.wait(30)
+        leases.append(ExportJob.objects.get(pk=job.pk).lease_until)
+        return select(row)
+
+    monkeypatch.setattr(jobs, "renew_lease", lambda renew, every_s: renew_lease(renew, every_s=every_s / 10_000))
+    monkeypatch.setattr(jobs, "_renew", note_renewal)
+    monkeypatch.setattr(jobs, "select_facts", select_slowly)
+    advance_next()
+
+    job.refresh_from_db()
+    assert leases[0] < leases[1]
+    assert (job.position, job.lease_until) == (WINDOW, None)
+    while advance_next():
+        pass
+    job.refresh_from_db()
+    assert (job.state, job.rows) == (ExportState.DONE, sealed)
 
 
 @pytest.mark.req("CARD-6")

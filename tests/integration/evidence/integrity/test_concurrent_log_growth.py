@@ -6,6 +6,7 @@ Each look here is watched: after each of its statements, another connection writ
 from __future__ import annotations
 
 import logging
+import threading
 from datetime import timedelta
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,7 @@ from evidence.witnesses import client as witnesses_client
 from evidence.witnesses.anchor_stores import append_to_file, read_last_from_file
 from evidence.witnesses.client import WitnessAddress, ask_witness
 from kernel.ids import new_id
+from kernel.leases import renew_lease
 from tests.support.evidence_logs import seal_everything, signing_with, write_facts
 from tests.support.writes_between_reads import after_each_read, elsewhere
 
@@ -101,6 +103,37 @@ def test_a_newer_checkpoint_that_another_keeper_keeps_meanwhile_is_no_rollback(
     monkeypatch.setattr(type(kept), "read_text", read_later)
 
     assert verify_and_keep() == []
+
+
+@pytest.mark.req("TOOLS-18")
+def test_a_verification_that_reads_for_long_stays_its_keepers(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An archive may be slower than a lease is long."""
+    begin_passes()
+    Verification.objects.exclude(tenant_id=TENANT).delete()
+    renewed, look, renew = threading.Event(), integrity_verifier._look, integrity_verifier._renew
+    leases = list[Any]()
+
+    def note_renewal(row: Verification) -> bool:
+        kept = renew(row)
+        renewed.set()
+        return kept
+
+    def note_lease() -> None:
+        leases.append(Verification.objects.get(tenant_id=TENANT).lease_until)
+
+    def look_slowly(row: Verification, *asked: Any) -> Any:
+        leases.append(row.lease_until)
+        assert renewed.wait(30)
+        elsewhere(note_lease)
+        return look(row, *asked)
+
+    monkeypatch.setattr(integrity_verifier, "renew_lease", lambda renew, every_s: renew_lease(renew, every_s=0.001))
+    monkeypatch.setattr(integrity_verifier, "_renew", note_renewal)
+    monkeypatch.setattr(integrity_verifier, "_look", look_slowly)
+    advance_next()
+
+    assert leases[0] < leases[1]
+    assert Verification.objects.get(tenant_id=TENANT).position == log.size
 
 
 @pytest.mark.req("TOOLS-18")

@@ -14,12 +14,16 @@ from django.urls import reverse
 
 from access.roles import Role
 from evidence import services as evidence
-from evidence.archives.leaves import forget_bundles
+from evidence.archives.bundles import forget_bundles
 from evidence.kinds import PAIR, Kind
-from evidence.models import Fact, Indexed, SavedSearch
+from evidence.models import Fact, Indexed, Posting, SavedSearch
 from evidence.problems import ArchivedFactLost, ArchivedFactUnavailable
 from evidence.search import api, pages
+from evidence.search.call_postings import find_call_postings
+from evidence.search.facts_at import read_facts_at
 from evidence.search.indexer import index_all
+from evidence.search.posting_rows import read_posting_rows
+from evidence.search.tags import TagSpan, exact_span, prefix_span
 from kernel.database.statement_limits import StatementTooLong, limit_statements
 from kernel.ids import encode, new_id
 from kernel.principal import Principal
@@ -32,6 +36,7 @@ from tests.support.statements import run_endless_statement
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+    from uuid import UUID
 
     from access.models import Tenant
     from registry.models import Tool
@@ -187,6 +192,55 @@ def test_a_search_of_many_statements_begins_none_after_its_time(tenant: Tenant) 
             Fact.objects.filter(tenant_id=tenant.pk).exists()
 
     assert not Fact.objects.filter(pk=new_id()).exists()  # the connection goes on
+
+
+@pytest.mark.req("CARD-6")
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda tenant: list(read_posting_rows(tenant, [exact_span("kind", "x"), prefix_span("tool", "a.")], [0])),
+        lambda tenant: read_facts_at(tenant, [0], newer=False),
+        lambda tenant: find_call_postings(tenant, [new_id()], size=1, block_size=1),
+    ],
+)
+def test_a_search_of_many_prepared_statements_begins_none_after_its_time(
+    tenant: Tenant, ask: Callable[[UUID], object]
+) -> None:
+    with pytest.raises(StatementTooLong), limit_statements(50):
+        while True:
+            ask(tenant.pk)
+
+    assert not Fact.objects.filter(pk=new_id()).exists()
+
+
+def test_posting_rows_are_those_of_the_tags_in_the_blocks_whichever_are_asked_for(tenant: Tenant) -> None:
+    tags = [b"kind:a", b"kind:b", b"tool:a.b", b"tool:a.c", b"tool:b", b"\1\xff\x00'\\"]
+    Posting.objects.bulk_create(
+        Posting(tenant_id=owner, tag=tag, block=block, places=b"\0%c" % block)
+        for owner in (tenant.pk, new_id())
+        for tag in tags
+        for block in range(40)
+        if owner != tenant.pk or (block + tags.index(tag)) % 3
+    )
+    asked = {
+        "one": [exact_span("kind", "a")],
+        "several": [exact_span("kind", "a"), exact_span("kind", "c"), TagSpan(tags[-1], tags[-1] + b"\0")],
+        "a beginning": [prefix_span("tool", "a.")],
+        "both": [exact_span("kind", "b"), prefix_span("tool", "a"), prefix_span("kind", "")],
+    }
+
+    for spans in asked.values():
+        for blocks in ([7], list(range(30, 4, -1)), [39, 2, 1]):
+            found = read_posting_rows(tenant.pk, spans, blocks)
+
+            wanted = {
+                (tag, block, b"\0%c" % block)
+                for tag in tags
+                for block in range(min(blocks), max(blocks) + 1)
+                if (block in blocks or len(blocks) > 3) and (block + tags.index(tag)) % 3
+                if any(span.holds(tag) for span in spans)
+            }
+            assert {(bytes(tag), block, bytes(places)) for tag, block, places in found} == wanted
 
 
 @pytest.mark.req("CARD-6")
