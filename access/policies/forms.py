@@ -307,7 +307,6 @@ class PriceForm(RuleForm):
         max_value=Decimal(1_000_000),
         decimal_places=6,
         label=gettext_lazy("Price per call"),
-        help_text=gettext_lazy("In the unit of money budgets."),
     )
 
     def says(self) -> dict[str, Any]:
