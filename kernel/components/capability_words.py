@@ -20,7 +20,7 @@ DOMAIN: dict[str, Text] = {
     "cidr": gettext_lazy("Addresses of the network"),
     "browser": gettext_lazy("A browser"),
     "proc": gettext_lazy("Programs"),
-    "secrets": gettext_lazy("Secrets"),
+    "tmp": gettext_lazy("Temporary files"),
 }
 FILE_ACTION: dict[str, Text] = {
     "create": pgettext_lazy("action on files", "create"),
@@ -91,13 +91,16 @@ def _file(value: str) -> str:
 
 
 def _network(*, scheme: str, place: str, ports: str, methods: str | None) -> str:
-    said = {"place": gettext("any host") if place == ANY else place, "scheme": scheme.upper(), "ports": ports}
+    said = {"place": place, "scheme": scheme.upper()}
+    reach = (
+        gettext("reach any host by %(scheme)s") if place == ANY else gettext("reach %(place)s by %(scheme)s")
+    ) % said
     if ports == EVERY_PORT:
-        text = gettext("reach %(place)s by %(scheme)s on any port") % said
+        text = gettext("%(reach)s on any port") % {"reach": reach}
     elif ports == USUAL_PORTS.get(scheme):
-        text = gettext("reach %(place)s by %(scheme)s") % said
+        text = reach
     else:
-        text = gettext("reach %(place)s by %(scheme)s on port %(ports)s") % said
+        text = gettext("%(reach)s on port %(ports)s") % {"reach": reach, "ports": ports}
     return text if methods is None else f"{text} ({methods.replace(',', ', ')})"
 
 
@@ -107,10 +110,12 @@ def _browser(value: str) -> str:
     action, _, place = value.partition(":")
     if action not in BROWSER_ACTION or not place:
         return ""
-    return gettext("%(action)s in a browser at %(place)s") % {
-        "action": BROWSER_ACTION[action],
-        "place": gettext("any host") if place == ANY else place,
-    }
+    said = {"action": BROWSER_ACTION[action], "place": place}
+    return (
+        gettext("%(action)s in a browser at any host")
+        if place == ANY
+        else gettext("%(action)s in a browser at %(place)s")
+    ) % said
 
 
 def _program(value: str) -> str:

@@ -6,7 +6,8 @@ import pytest
 from django.utils import translation
 
 from kernel.components.capability_words import DOMAIN, capability_lines, capability_text, capability_texts
-from unitools.capabilities import DOMAINS, TOP
+from unitools.capabilities import TOP
+from unitools.expressions import DOMAINS
 
 ALL = {
     "fs": [
