@@ -17,7 +17,7 @@ from access.policies.impact.outcomes import (
     join_parts,
 )
 from kernel.components import labels, quantities
-from kernel.components.capability_words import capability_text
+from kernel.components.capability_words import capability_texts
 from kernel.components.limits import limit_text
 from kernel.components.manifest_words import DATA_CLASS, EFFECT, RISK_LEVEL
 from unitools.capabilities import Capabilities
@@ -86,7 +86,7 @@ def _consent(says: dict[str, Any], calls: str) -> str:
 def _bounds(rule: dict[str, Any]) -> Iterator[str]:
     if "capabilities" in rule:
         names = Capabilities.from_json(rule["capabilities"]).names()
-        yield from map(capability_text, names) if names else [gettext("no capability")]
+        yield from capability_texts(names) if names else [gettext("no capability")]
     for name, amount in rule.get("limits", {}).items():
         yield limit_text(name, amount)
 

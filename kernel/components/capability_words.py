@@ -12,6 +12,8 @@ from kernel.components.limits import WORDS, limit_text
 from unitools.capabilities import Capabilities
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from kernel.components.labels import Text
 
 DOMAIN: dict[str, Text] = {
@@ -69,9 +71,19 @@ def capability_text(name: str) -> str:
             return name
 
 
-def capability_texts(names: str) -> str:
-    """Several of them, as explanations of a decision join them."""
-    return str(MARKS["comma"]).join(capability_text(name) for name in names.split(", "))
+def capability_texts(names: Iterable[str]) -> list[str]:
+    """Several of them for a sentence, what may be done with the same files said once."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        part, action, path = [*name.split(":", 2), "", ""][:3]
+        is_known = part == "fs" and action in FILE_ACTION
+        found.setdefault(path if is_known else name, []).append(action if is_known else "")
+    return [_files(actions, place) if all(actions) else capability_text(place) for place, actions in found.items()]
+
+
+def kept_text(names: str) -> str:
+    """What is kept of a capability, as explanations of a decision join it."""
+    return str(MARKS["comma"]).join(capability_texts(names.split(", ")))
 
 
 def capability_lines(document: dict[str, Any]) -> list[CapabilityLine]:
@@ -81,10 +93,12 @@ def capability_lines(document: dict[str, Any]) -> list[CapabilityLine]:
 
 def _file(value: str) -> str:
     action, _, path = value.partition(":")
-    if action not in FILE_ACTION or not path:
-        return ""
+    return _files([action], path) if action in FILE_ACTION and path else ""
+
+
+def _files(actions: list[str], path: str) -> str:
     alone = path.removesuffix(" (file)")
-    said = {"action": FILE_ACTION[action], "path": alone}
+    said = {"action": str(MARKS["comma"]).join(str(FILE_ACTION[each]) for each in actions), "path": alone}
     return (
         gettext("%(action)s files below %(path)s") if alone == path else gettext("%(action)s the file %(path)s")
     ) % said

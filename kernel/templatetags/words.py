@@ -86,7 +86,7 @@ def sentence(text: str) -> str:
 
 
 register.filter(capability_words.capability_text)
-register.filter(capability_words.capability_texts)
+register.filter(capability_words.kept_text)
 register.filter(capability_words.capability_lines)
 
 

@@ -14,7 +14,7 @@ from django.utils.translation import gettext
 from access.policies.clauses import DEFAULT_VALIDITY_S, LEVELS, MODES, SHOWN_TOOLS, RuleEffect
 from kernel.canonical import canonicalize
 from kernel.components import quantities
-from kernel.components.capability_words import capability_text
+from kernel.components.capability_words import capability_texts
 from kernel.components.limits import limit_text
 from kernel.components.numbers import format_number
 from unitools.capabilities import Capabilities
@@ -154,7 +154,7 @@ def describe_value(aspect: str, value: Any, *, currency: str) -> str:
             return _describe_consent(value)
         case RuleEffect.CEILING:
             names = value["capabilities"]
-            said = [gettext("any capability")] if names is None else [capability_text(each) for each in names]
+            said = [gettext("any capability")] if names is None else capability_texts(names)
             limits = [limit_text(name, amount) for name, amount in value["limits"].items()]
             return join_parts([*(said or [gettext("no capability")]), *limits])
         case RuleEffect.OBLIGE:

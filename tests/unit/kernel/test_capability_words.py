@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.utils import translation
 
-from kernel.components.capability_words import DOMAIN, capability_lines, capability_text, capability_texts
+from kernel.components.capability_words import DOMAIN, capability_lines, capability_text, capability_texts, kept_text
 from unitools.capabilities import TOP
 from unitools.expressions import DOMAINS
 
@@ -68,9 +68,28 @@ def test_everything_that_a_manifest_can_ask_for_has_words_in_both_languages(docu
 def test_several_are_joined_as_the_language_joins_them() -> None:
     names = "fs:read:/a, net:https://*:443"
 
-    assert capability_texts(names) == "read files below /a, reach any host by HTTPS"
+    assert kept_text(names) == "read files below /a, reach any host by HTTPS"
     with translation.override("zh-hans"):
-        assert "、" in capability_texts(names)
+        assert "、" in kept_text(names)
+
+
+def test_what_may_be_done_with_the_same_files_is_said_once() -> None:
+    names = [
+        "fs:list:/data",
+        "fs:read:/data",
+        "fs:read:/etc/hosts (file)",
+        "fs:paint:/data",
+        "fs:read:/a:b",
+        "secret:*",
+    ]
+
+    assert capability_texts(names) == [
+        "list, read files below /data",
+        "read the file /etc/hosts",
+        "fs:paint:/data",
+        "read files below /a:b",
+        "use any secret",
+    ]
 
 
 def test_every_kind_of_capabilities_has_a_word() -> None:
