@@ -309,6 +309,9 @@ class PriceForm(RuleForm):
         label=gettext_lazy("Price per call"),
     )
 
+    def name_currency(self, currency: str) -> None:
+        self.fields["amount"].help_text = gettext("In %(currency)s.") % {"currency": currency}
+
     def says(self) -> dict[str, Any]:
         return {"amount_micros": int(self.cleaned_data["amount"] * MICROS)}
 

@@ -13,7 +13,7 @@ from access.models import Agent, PolicyState, PolicyVersion
 from access.policies import services
 from access.policies.api import filter_policies
 from access.policies.compiler import BUILTIN_DOCUMENT
-from access.policies.forms import RULE_FORMS, DraftForm, NewDraftForm
+from access.policies.forms import RULE_FORMS, DraftForm, NewDraftForm, PriceForm
 from access.policies.impact import previews
 from access.policies.language import validate_policy
 from access.policies.sentences import describe_rule
@@ -207,14 +207,16 @@ def policy_edit(request: ConsoleRequest, policy_id: UUID) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @needs("policies.draft")
 def policy_rule_new(request: ConsoleRequest, policy_id: UUID, kind: str) -> HttpResponse:
-    """Context: form (of RULE_FORMS), kind, title, version, currency, agents (to choose from). Adds the rules that the form stands for
-    to the draft. POST check: only says what the expression matches.
+    """Context: form (of RULE_FORMS), kind, title, version, agents (to choose from). Adds the rules that the form stands for to the
+    draft. POST check: only says what the expression matches.
     """
     version, currency = _seen(request, policy_id), find_currency(request.principal.tenant_id)
     services.check_can_change(version, by=request.principal)
     if kind not in RULE_FORMS:
         raise PolicyVersion.DoesNotExist
     form = fill_form(RULE_FORMS[kind], request)
+    if isinstance(form, PriceForm):
+        form.name_currency(currency)
     if form.is_valid():
         rules = version.document["rules"]
         added = form.rules({rule["id"] for rule in rules})
@@ -233,7 +235,6 @@ def policy_rule_new(request: ConsoleRequest, policy_id: UUID, kind: str) -> Http
         "kind": kind,
         "title": form.title,
         "version": version,
-        "currency": currency,
         "agents": Agent.objects.filter(tenant_id=request.principal.tenant_id).order_by("name")[:OFFERED],
     }
     return render_page(request, "policies/policy_rule.html", context, status=422 if form.is_bound else 200)

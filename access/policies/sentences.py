@@ -18,6 +18,7 @@ from access.policies.impact.outcomes import (
 )
 from kernel.components import labels, quantities
 from kernel.components.capability_words import capability_texts
+from kernel.components.labels import NO_VALUE
 from kernel.components.limits import limit_text
 from kernel.components.manifest_words import DATA_CLASS, EFFECT, RISK_LEVEL
 from unitools.capabilities import Capabilities
@@ -131,6 +132,19 @@ def _listed(value: Any, words: Mapping[str, Text]) -> str:
     shown = gettext(", ").join(str(words.get(str(each), each)) for each in values[:MAX_LISTED])
     more = len(values) - MAX_LISTED
     return shown + (ngettext(" and %(n)d more", " and %(n)d more", more) % {"n": more} if more > 0 else "")
+
+
+def describe_witness(seen: dict[str, Any]) -> list[tuple[str, str]]:
+    """The attributes of a call, each with its value, as people read them."""
+    said = []
+    for name, value in seen.items():
+        attribute = ATTRIBUTES[name]
+        if attribute.type is AttributeType.FLAG:
+            text = gettext("yes") if value else gettext("no")
+        else:
+            text = "" if value is None else _listed(value, VALUE_WORDS.get(name, {}))
+        said.append((str(attribute.label), text or NO_VALUE))
+    return said
 
 
 def shift_sentence(shift: Shift, *, currency: str) -> str:

@@ -18,7 +18,7 @@ from access.policies.impact import previews
 from access.policies.impact.analysis import Shift
 from access.policies.language import denies_everything
 from access.policies.pages import why_not_publish
-from access.policies.sentences import shift_sentence
+from access.policies.sentences import describe_witness, shift_sentence
 from access.sign_in.adapters import recently_authenticated
 from invocations.call_costs.services import find_currency
 from kernel.http.console import ConsoleRequest, needs, render_page
@@ -41,7 +41,8 @@ def _shifts(found: dict[str, Any], *documents: dict[str, Any], currency: str) ->
         shift = Shift(**each)
         names = {"tool"}.union(*(asked.get(id, set()) for id in (*shift.old_rules, *shift.new_rules)))
         seen = {name: value for name, value in shift.witness.items() if name in names}
-        rows.append({"shift": shift, "sentence": shift_sentence(shift, currency=currency), "witness": seen})
+        sentence = shift_sentence(shift, currency=currency)
+        rows.append({"shift": shift, "sentence": sentence, "witness": describe_witness(seen)})
     return rows
 
 

@@ -16,6 +16,7 @@ from access.policies import services
 from access.policies.forms import RULE_FORMS
 from access.policies.impact.outcomes import describe_value
 from access.policies.language import validate_policy
+from access.policies.sentences import describe_witness
 from access.policies.verdict import evaluate_policies
 from kernel.ids import encode
 from tests.integration.access.policies.test_policies import NO_SHOP, hub_owner, published
@@ -438,3 +439,29 @@ def test_what_a_rule_charges_names_the_currency_of_the_tenant(operator: Person) 
 
     assert "In USD." in form
     assert "Charges 0.0025 USD for every call." in page(operator, f"/policies/{version.wire_id}")
+
+
+def test_a_call_that_shows_a_change_is_described_in_words_of_people() -> None:
+    seen = {
+        "tool": "shop.a",
+        "tags": ["new", "x"],
+        "side_effect": "Write",
+        "hour": 0,
+        "user_present": True,
+        "client_app": None,
+    }
+
+    with translation.override("en"):
+        english = describe_witness(seen)
+    with translation.override("zh-hans"):
+        chinese = describe_witness(seen)
+
+    assert english == [
+        ("tool", "shop.a"),
+        ("tags of the tool", "new, x"),
+        ("side effect", "Write"),
+        ("hour of the day (UTC)", "0"),
+        ("a user is named", "yes"),
+        ("client application", "—"),
+    ]
+    assert [value for _, value in chinese][1:5] == ["new、x", "写入", "0", "是"]
