@@ -38,7 +38,7 @@ test: python ## run the tests with PostgreSQL, Redis, Docker and Chromium (ARGS=
 test-all: python ## the same, with the tests that take long
 	$(PROVISION) test -m "" $(ARGS)
 
-screenshots: python ## pictures of every page, light, dark, in Chinese, narrow, without scripts and zoomed, in var/screenshots
+screenshots: python ## pictures of every page, light, dark, in Chinese, narrow, zoomed, in forced colours, without scripts, in var/screenshots
 	TOOLHUB_TEST_SHOTS=$(CURDIR)/var/screenshots $(PROVISION) test -m long tests/integration/console/test_every_page.py
 
 check: python ## style, types, imports, templates, migrations, generated files

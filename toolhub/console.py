@@ -84,16 +84,14 @@ def set_language(request: HttpRequest) -> HttpResponse:
 @require_GET
 @public
 def api_reference(request: HttpRequest) -> HttpResponse:
-    """The OpenAPI document for people. Context: info, operations (list of {method, path, summary, description, parameters,
-    scopes, id}).
-    """
+    """The OpenAPI document for people. Context: info, operations (list of {method, path, id, paragraphs, parameters, responses})."""
     document = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
     operations = [
         {
             "method": method.upper(),
             "path": path,
             "id": operation.get("operationId", ""),
-            "description": operation.get("description", ""),
+            "paragraphs": [" ".join(each.split()) for each in operation.get("description", "").split("\n\n")],
             "parameters": [each for each in operation.get("parameters", []) if each.get("in", "path") != "path"],
             "responses": sorted(operation.get("responses", {})),
         }

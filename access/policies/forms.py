@@ -307,8 +307,10 @@ class PriceForm(RuleForm):
         max_value=Decimal(1_000_000),
         decimal_places=6,
         label=gettext_lazy("Price per call"),
-        help_text=gettext_lazy("In the unit of money budgets."),
     )
+
+    def name_currency(self, currency: str) -> None:
+        self.fields["amount"].help_text = gettext("In %(currency)s.") % {"currency": currency}
 
     def says(self) -> dict[str, Any]:
         return {"amount_micros": int(self.cleaned_data["amount"] * MICROS)}

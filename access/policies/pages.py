@@ -13,13 +13,14 @@ from access.models import Agent, PolicyState, PolicyVersion
 from access.policies import services
 from access.policies.api import filter_policies
 from access.policies.compiler import BUILTIN_DOCUMENT
-from access.policies.forms import RULE_FORMS, DraftForm, NewDraftForm
+from access.policies.forms import RULE_FORMS, DraftForm, NewDraftForm, PriceForm
 from access.policies.impact import previews
 from access.policies.language import validate_policy
 from access.policies.sentences import describe_rule
 from access.policies.text import read_text, write_text
 from access.sign_in.adapters import recently_authenticated
 from evidence.search.related_facts import facts_about
+from invocations.call_costs.services import find_currency
 from kernel.components.forms import ReasonForm, fill_form
 from kernel.components.sentences import describe_problem, translate_sentence
 from kernel.http.console import ConsoleRequest, needs, render_page
@@ -51,9 +52,9 @@ def why_not(check: Callable[[], None]) -> str:
     return ""
 
 
-def describe_rules(document: dict[str, Any]) -> list[dict[str, Any]]:
+def describe_rules(document: dict[str, Any], *, currency: str) -> list[dict[str, Any]]:
     """For the table: each rule with its sentence."""
-    return [{**rule, "sentence": describe_rule(rule)} for rule in document["rules"]]
+    return [{**rule, "sentence": describe_rule(rule, currency=currency)} for rule in document["rules"]]
 
 
 @require_GET
@@ -65,6 +66,7 @@ def policies(request: ConsoleRequest) -> HttpResponse:
     by = request.principal
     rows = PolicyVersion.objects.visible_to(by)
     filters = {name: request.GET.get(name, "") for name in ("state", "layer")}
+    currency = find_currency(by.tenant_id)
     hub, tenant = previews.in_force(None), previews.in_force(by.tenant_id)
     context = {
         "section": "policies",
@@ -72,9 +74,9 @@ def policies(request: ConsoleRequest) -> HttpResponse:
         "filters": filters,
         "states": PolicyState.values,
         "hub": hub,
-        "hub_rules": describe_rules(hub.document if hub else BUILTIN_DOCUMENT),
+        "hub_rules": describe_rules(hub.document if hub else BUILTIN_DOCUMENT, currency=currency),
         "tenant_policy": tenant,
-        "tenant_rules": describe_rules(tenant.document) if tenant else [],
+        "tenant_rules": describe_rules(tenant.document, currency=currency) if tenant else [],
         "may_draft": by.may("policies.draft"),
         "may_hub": by.may("hub.manage"),
     }
@@ -104,7 +106,7 @@ def policy_page(
     context = {
         "section": "policies",
         "version": version,
-        "rules": describe_rules(version.document),
+        "rules": describe_rules(version.document, currency=find_currency(by.tenant_id)),
         "findings": validate_policy(version.document),
         "facts": facts_about(by, version.wire_id),
         "reason_form": form or ReasonForm(),
@@ -208,11 +210,13 @@ def policy_rule_new(request: ConsoleRequest, policy_id: UUID, kind: str) -> Http
     """Context: form (of RULE_FORMS), kind, title, version, agents (to choose from). Adds the rules that the form stands for to the
     draft. POST check: only says what the expression matches.
     """
-    version = _seen(request, policy_id)
+    version, currency = _seen(request, policy_id), find_currency(request.principal.tenant_id)
     services.check_can_change(version, by=request.principal)
     if kind not in RULE_FORMS:
         raise PolicyVersion.DoesNotExist
     form = fill_form(RULE_FORMS[kind], request)
+    if isinstance(form, PriceForm):
+        form.name_currency(currency)
     if form.is_valid():
         rules = version.document["rules"]
         added = form.rules({rule["id"] for rule in rules})
@@ -223,7 +227,7 @@ def policy_rule_new(request: ConsoleRequest, policy_id: UUID, kind: str) -> Http
         except SchemaInvalid as problem:
             _add_findings(form, problem)
         else:
-            messages.success(request, " ".join(describe_rule(rule) for rule in added))
+            messages.success(request, " ".join(describe_rule(rule, currency=currency) for rule in added))
             return redirect("policy", policy_id)
     context = {
         "section": "policies",

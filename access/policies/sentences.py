@@ -13,11 +13,13 @@ from access.policies.impact.outcomes import (
     describe_lessening,
     describe_obligation,
     describe_value,
-    format_money,
+    format_charge,
     join_parts,
 )
 from kernel.components import labels, quantities
-from kernel.components.limits import capability_text, limit_text
+from kernel.components.capability_words import capability_texts
+from kernel.components.labels import NO_VALUE
+from kernel.components.limits import limit_text
 from kernel.components.manifest_words import DATA_CLASS, EFFECT, RISK_LEVEL
 from unitools.capabilities import Capabilities
 
@@ -37,8 +39,8 @@ VALUE_WORDS: dict[str, Mapping[str, Text]] = {
 }
 
 
-def describe_rule(rule: dict[str, Any]) -> str:
-    """One sentence: what the rule does, and to which calls."""
+def describe_rule(rule: dict[str, Any], *, currency: str) -> str:
+    """One sentence: what the rule does, and to which calls. ``currency``: in which the reader's tenant is charged."""
     calls = _calls(rule.get("when", {}))
     match rule["effect"]:
         case RuleEffect.PERMIT:
@@ -59,7 +61,7 @@ def describe_rule(rule: dict[str, Any]) -> str:
             return gettext("Gives less to %(calls)s of models: %(how)s.") % {"calls": calls, "how": how}
         case _:
             return gettext("Charges %(amount)s for %(calls)s.") % {
-                "amount": format_money(rule["amount_micros"]),
+                "amount": format_charge(rule["amount_micros"], currency),
                 "calls": calls,
             }
 
@@ -85,7 +87,7 @@ def _consent(says: dict[str, Any], calls: str) -> str:
 def _bounds(rule: dict[str, Any]) -> Iterator[str]:
     if "capabilities" in rule:
         names = Capabilities.from_json(rule["capabilities"]).names()
-        yield from map(capability_text, names) if names else [gettext("no capability")]
+        yield from capability_texts(names) if names else [gettext("no capability")]
     for name, amount in rule.get("limits", {}).items():
         yield limit_text(name, amount)
 
@@ -132,7 +134,20 @@ def _listed(value: Any, words: Mapping[str, Text]) -> str:
     return shown + (ngettext(" and %(n)d more", " and %(n)d more", more) % {"n": more} if more > 0 else "")
 
 
-def shift_sentence(shift: Shift) -> str:
+def describe_witness(seen: dict[str, Any]) -> list[tuple[str, str]]:
+    """The attributes of a call, each with its value, as people read them."""
+    said = []
+    for name, value in seen.items():
+        attribute = ATTRIBUTES[name]
+        if attribute.type is AttributeType.FLAG:
+            text = gettext("yes") if value else gettext("no")
+        else:
+            text = "" if value is None else _listed(value, VALUE_WORDS.get(name, {}))
+        said.append((str(attribute.label), text or NO_VALUE))
+    return said
+
+
+def shift_sentence(shift: Shift, *, currency: str) -> str:
     """What changes for calls like the witness."""
     heads = {
         "call": gettext("Calls like this were %(before)s and become %(after)s."),
@@ -143,5 +158,8 @@ def shift_sentence(shift: Shift) -> str:
         "price": gettext("Price: %(before)s becomes %(after)s."),
         "degrade": gettext("Models: %(before)s becomes %(after)s."),
     }
-    said = {"before": describe_value(shift.aspect, shift.before), "after": describe_value(shift.aspect, shift.after)}
+    said = {
+        "before": describe_value(shift.aspect, shift.before, currency=currency),
+        "after": describe_value(shift.aspect, shift.after, currency=currency),
+    }
     return heads[shift.aspect] % said

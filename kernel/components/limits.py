@@ -55,9 +55,3 @@ def limit_amount(name: str, amount: float) -> str:
 
 def limit_text(name: str, amount: float) -> str:
     return gettext("%(what)s at most %(amount)s") % {"what": limit_word(name), "amount": limit_amount(name, amount)}
-
-
-def capability_text(name: str) -> str:
-    """One of the names of capabilities: of a ceiling ("tmp:33554432") in words, of anything else as it is."""
-    limit, _, amount = name.partition(":")
-    return limit_text(limit, int(amount)) if limit in WORDS and amount.isdecimal() else name

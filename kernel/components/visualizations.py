@@ -14,9 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from kernel.components.diffs import draw_invisible
-from kernel.components.labels import NO_VALUE
 from kernel.components.limits import limit_amount
-from kernel.components.quantities import number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,103 +88,49 @@ def _json(value: Any) -> str:
 # ---- charts: server-rendered SVG, geometry in attributes because the CSP forbids styles ------------------------------
 
 
-def spark(values: Sequence[float], label: str, width: int = 96, height: int = 24) -> SafeString:
-    """A line without axes; ``label`` says in a sentence what it shows."""
-    if not values:
-        return format_html('<span class="dim">{}</span>', NO_VALUE)
-    top, step = max(values) or 1, width / max(len(values) - 1, 1)
-    points = [(round(i * step, 1), round(height - 2 - v / top * (height - 4), 1)) for i, v in enumerate(values)]
-    path = "M" + "L".join(f"{x} {y}" for x, y in points)
-    return format_html(
-        '<svg class="spark" viewBox="0 0 {0} {1}" width="{0}" height="{1}" role="img" aria-label="{2}">'
-        '<path d="{3}"/><circle cx="{4}" cy="{5}" r="2"/></svg>',
-        width,
-        height,
-        label,
-        path,
-        *points[-1],
-    )
-
-
-def bars(rows: Sequence[tuple[str, float, float]], label: str, height: int = 104) -> SafeString:
-    """Stacked columns: each row is its caption, how many were well, and how many were not."""
-    top = max((good + bad for _caption, good, bad in rows), default=0) or 1
-    room, parts = height - 36, []
-    for i, (caption, good, bad) in enumerate(rows):
-        good_h, bad_h = good / top * room, bad / top * room
-        x, base = i * 26, height - 20
-        parts.append(
-            format_html(
-                '<text x="{}" y="{}" text-anchor="middle">{}</text>'
-                '<rect class="n" x="{}" y="{}" width="18" height="{}" rx="2"/>'
-                '<rect class="a" x="{}" y="{}" width="18" height="{}" rx="2"/>'
-                '<text x="{}" y="{}" text-anchor="middle">{}</text>',
-                x + 12,
-                round(base - good_h - bad_h - 4, 1),
-                number(good + bad) if good + bad else "",
-                x + 3,
-                round(base - good_h, 1),
-                round(good_h, 1),
-                x + 3,
-                round(base - good_h - bad_h, 1),
-                round(bad_h, 1),
-                x + 12,
-                height - 5,
-                caption,
-            )
-        )
-    width = max(len(rows) * 26, 26)
-    return format_html(
-        '<svg class="chart" viewBox="0 0 {0} {1}" width="{0}" height="{1}" role="img" aria-label="{2}">'
-        '<line x1="0" x2="{0}" y1="{3}" y2="{3}"/>{4}</svg>',
-        width,
-        height,
-        label,
-        height - 19.5,
-        format_html_join("", "{}", ((part,) for part in parts)),
-    )
-
-
-PLOT_HEIGHT, PLOT_STEP, PLOT_COLUMN = 150, 32, 22
-PLOT_TOP, PLOT_BOTTOM = 16, 20
+PLOT_HEIGHT, PLOT_TOP, PLOT_BOTTOM = 200, 16, 20
+PLOT_COLUMN = 0.7  # of the room between two columns
+PLOT_CAPTIONS = 10  # that fit beside each other on a phone
 
 
 def columns(
     rows: Sequence[tuple[str, float]], label: str, line: float | None = None, line_label: str = ""
 ) -> SafeString:
-    """One column for each (caption, amount), and a line at a level that they are held against. The figures are in a table beside
-    it; ``label`` says in a sentence what it shows.
+    """One column for each (caption, amount), as wide as its place, and a line at a level that they are held against. The figures
+    are in a table beside it; ``label`` says in a sentence what it shows.
     """
-    width = max(len(rows) * PLOT_STEP, PLOT_STEP)
+    step = 100 / max(len(rows), 1)
     base, room = PLOT_HEIGHT - PLOT_BOTTOM, PLOT_HEIGHT - PLOT_BOTTOM - PLOT_TOP
     top = max([amount for _caption, amount in rows] + [line or 0]) or 1
-    every = 1 if len(rows) <= 10 else 3  # captions beside each other must not touch
+    every = 1 if len(rows) <= PLOT_CAPTIONS else 5  # captions beside each other must not touch
     parts = []
     for place, (caption, amount) in enumerate(rows):
         height = round(amount / top * room, 1)
-        x = place * PLOT_STEP + (PLOT_STEP - PLOT_COLUMN) / 2
         over = line is not None and amount > line
         parts.append(
             format_html(
-                '<rect class="{}" x="{}" y="{}" width="{}" height="{}" rx="2"/>',
+                '<rect class="{}" x="{}%" y="{}" width="{}%" height="{}" rx="2"/>',
                 "a" if over else "n",
-                x,
+                round((place + (1 - PLOT_COLUMN) / 2) * step, 3),
                 round(base - height, 1),
-                PLOT_COLUMN,
+                round(PLOT_COLUMN * step, 3),
                 height,
             )
         )
         if place % every == 0:
-            middle = x + PLOT_COLUMN / 2
             parts.append(
-                format_html('<text x="{}" y="{}" text-anchor="middle">{}</text>', middle, PLOT_HEIGHT - 5, caption)
+                format_html(
+                    '<text x="{}%" y="{}" text-anchor="middle">{}</text>',
+                    round((place + 0.5) * step, 3),
+                    PLOT_HEIGHT - 5,
+                    caption,
+                )
             )
     if line is not None:
         y = round(base - line / top * room, 1)
         parts.append(
             format_html(
-                '<line class="limit" x1="0" x2="{}" y1="{}" y2="{}" stroke-dasharray="5 4"/><text x="0" y="{}">{}</text>',
-                width,
+                '<line class="limit" x1="0" x2="100%" y1="{}" y2="{}" stroke-dasharray="5 4"/><text x="0" y="{}">{}</text>',
                 y,
                 y,
                 y - 4,
@@ -194,9 +138,8 @@ def columns(
             )
         )
     return format_html(
-        '<svg class="chart" viewBox="0 0 {0} {1}" width="{0}" height="{1}" role="img" aria-label="{2}">'
-        '<line x1="0" x2="{0}" y1="{3}" y2="{3}"/>{4}</svg>',
-        width,
+        '<svg class="chart" width="100%" height="{0}" role="img" aria-label="{1}">'
+        '<line x1="0" x2="100%" y1="{2}" y2="{2}"/>{3}</svg>',
         PLOT_HEIGHT,
         f"{label} {line_label}".strip(),
         base,

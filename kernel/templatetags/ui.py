@@ -7,6 +7,7 @@ icons, and nothing about models. A status is never colour alone: an icon and a w
 from __future__ import annotations
 
 import json
+import re
 from datetime import timedelta
 from functools import cache
 from html import escape
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 register = template.Library()
 EMPTY = SafeString("")
 FAR_AWAY = timedelta(days=30)
+CODE = re.compile(r"`([^`\n]+)`")
 
 
 def html(form: str, *values: Any) -> SafeString:
@@ -217,8 +219,6 @@ def zone(value: datetime) -> str:
 # ---- trees and charts -----------------------------------------------------------------------------------------------
 
 register.simple_tag(visualizations.json_tree)
-register.simple_tag(visualizations.spark)
-register.simple_tag(visualizations.bars)
 register.simple_tag(visualizations.columns)
 register.simple_tag(visualizations.share_bar)
 
@@ -291,6 +291,13 @@ def field(bound: BoundField, cls: str = "") -> dict[str, Any]:
         "is_checkbox": kind == "checkbox" and not bound.use_fieldset,
         "zone": timezone.get_current_timezone_name() if kind == "datetime-local" else "",
     }
+
+
+@register.filter
+def with_code(text: str) -> SafeString:
+    """Text of the document of the API, in which code stands between backticks."""
+    parts = enumerate(CODE.split(text))
+    return SafeString("".join(html("<code>{}</code>" if place % 2 else "{}", part) for place, part in parts))
 
 
 @register.simple_tag

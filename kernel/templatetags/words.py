@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from django import template
 
-from kernel.components import labels, limits, manifest_words, visualizations
+from kernel.components import capability_words, labels, limits, manifest_words, visualizations
 from kernel.components.sentences import translate_sentence
 
 if TYPE_CHECKING:
@@ -85,7 +85,15 @@ def sentence(text: str) -> str:
     return translate_sentence(str(text))
 
 
-register.filter(limits.capability_text)
+register.filter(capability_words.capability_text)
+register.filter(capability_words.kept_text)
+register.filter(capability_words.capability_lines)
+
+
+@register.simple_tag
+def capability_domain(domain: str) -> str:
+    """A kind of capabilities, for the options of a filter."""
+    return str(capability_words.DOMAIN[domain])
 
 
 @register.filter

@@ -60,6 +60,9 @@ LOOK = """() => ({
     styles: [...document.querySelectorAll('[style]')].map(e => e.outerHTML.slice(0, 200)),
     overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth,
     language: document.documentElement.lang,
+    keys: [...document.querySelectorAll('.sc-dot, .legend li')].filter(e =>
+        getComputedStyle(e, e.matches('.sc-dot') ? null : '::before').forcedColorAdjust !== 'none'
+    ).map(e => e.parentElement.textContent.trim()),
 })"""
 
 
@@ -233,6 +236,7 @@ class Visitor:
             "CSP violations": found["violations"],
             "style attributes": found["styles"],
             "pixels too wide": max(0, found["overflow"]),
+            "keys of a chart that forced colours would empty": found["keys"],
         }
         if self.variant.scripts:
             wrong["axe"] = self._axe()

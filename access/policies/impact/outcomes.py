@@ -6,6 +6,7 @@ Respects: whether the call is allowed (None), and what each effect adds to an al
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from django.utils.translation import gettext
@@ -13,7 +14,9 @@ from django.utils.translation import gettext
 from access.policies.clauses import DEFAULT_VALIDITY_S, LEVELS, MODES, SHOWN_TOOLS, RuleEffect
 from kernel.canonical import canonicalize
 from kernel.components import quantities
-from kernel.components.limits import capability_text, limit_text
+from kernel.components.capability_words import capability_texts
+from kernel.components.limits import limit_text
+from kernel.components.numbers import format_number
 from unitools.capabilities import Capabilities
 
 if TYPE_CHECKING:
@@ -144,20 +147,20 @@ def as_json(aspect: RuleEffect | None, value: Value) -> Any:
             return value
 
 
-def describe_value(aspect: str, value: Any) -> str:
-    """What :func:`as_json` made, for people, in their language."""
+def describe_value(aspect: str, value: Any, *, currency: str) -> str:
+    """What :func:`as_json` made, for people, in their language. ``currency``: in which the reader's tenant is charged."""
     match aspect:
         case RuleEffect.CONSENT:
             return _describe_consent(value)
         case RuleEffect.CEILING:
             names = value["capabilities"]
-            said = [gettext("any capability")] if names is None else [capability_text(each) for each in names]
+            said = [gettext("any capability")] if names is None else capability_texts(names)
             limits = [limit_text(name, amount) for name, amount in value["limits"].items()]
             return join_parts([*(said or [gettext("no capability")]), *limits])
         case RuleEffect.OBLIGE:
             return join_parts(describe_obligation(each) for each in value) or gettext("no obligation")
         case RuleEffect.PRICE:
-            return format_money(value)
+            return format_charge(value, currency)
         case RuleEffect.DEGRADE:
             return _describe_degradation(value)
         case RuleEffect.ISOLATION:
@@ -206,7 +209,7 @@ def describe_obligation(each: dict[str, Any]) -> str:
     return f"{words[each['action']]} {each.get('pointer', each.get('detector', ''))}".strip()
 
 
-def format_money(micros: int) -> str:
-    """Millionths as a decimal, without needless zeros: 2500 is 0.0025."""
-    text = f"{micros // 1_000_000:,}.{micros % 1_000_000:06d}".rstrip("0")
-    return text + "0" * max(0, 2 - len(text.partition(".")[2]))
+def format_charge(micros: int, currency: str) -> str:
+    """Millionths of a currency to the last of them, without needless zeros: 2500 is 0.0025."""
+    amount = (Decimal(micros) / 1_000_000).normalize()
+    return f"{format_number(amount, max(2, -int(amount.as_tuple().exponent)))} {currency}"

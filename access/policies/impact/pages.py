@@ -18,8 +18,9 @@ from access.policies.impact import previews
 from access.policies.impact.analysis import Shift
 from access.policies.language import denies_everything
 from access.policies.pages import why_not_publish
-from access.policies.sentences import shift_sentence
+from access.policies.sentences import describe_witness, shift_sentence
 from access.sign_in.adapters import recently_authenticated
+from invocations.call_costs.services import find_currency
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.ids import decode
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 TELLING = 20  # fewer calls say little of all that there can be
 
 
-def _shifts(found: dict[str, Any], *documents: dict[str, Any]) -> list[dict[str, Any]]:
+def _shifts(found: dict[str, Any], *documents: dict[str, Any], currency: str) -> list[dict[str, Any]]:
     """Each with its sentence, and of its witness what the rules behind it ask about."""
     asked = {rule["id"]: _asked(rule) for document in documents for rule in document["rules"]}
     rows = []
@@ -40,7 +41,8 @@ def _shifts(found: dict[str, Any], *documents: dict[str, Any]) -> list[dict[str,
         shift = Shift(**each)
         names = {"tool"}.union(*(asked.get(id, set()) for id in (*shift.old_rules, *shift.new_rules)))
         seen = {name: value for name, value in shift.witness.items() if name in names}
-        rows.append({"shift": shift, "sentence": shift_sentence(shift), "witness": seen})
+        sentence = shift_sentence(shift, currency=currency)
+        rows.append({"shift": shift, "sentence": sentence, "witness": describe_witness(seen)})
     return rows
 
 
@@ -91,12 +93,14 @@ def _impact_page(
     draft = version.state == PolicyState.DRAFT
     own = version.tenant_id == by.tenant_id or by.may("hub.manage")
     found = version.simulation if own else None
-    before = previews.in_force(version.tenant_id)
+    before, currency = previews.in_force(version.tenant_id), find_currency(by.tenant_id)
     context = {
         "section": "policies",
         "version": version,
         "found": found,
-        "shifts": _shifts(found["analysis"], version.document, previews.document_before(version)) if found else [],
+        "shifts": _shifts(found["analysis"], version.document, previews.document_before(version), currency=currency)
+        if found
+        else [],
         "groups": _linked(found["groups"], request.tenant.wire_id) if found else [],
         "first_at": datetime.fromisoformat(found["first_at"]) if found and found["calls"] else None,
         "last_at": datetime.fromisoformat(found["last_at"]) if found and found["calls"] else None,

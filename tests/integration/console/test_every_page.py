@@ -52,6 +52,8 @@ WAYS = {
     ),
     "chinese": (
         Variant("chinese", language="zh-hans"),
+        Variant("chinese-forced-colours", language="zh-hans", forced_colours=True),
+        Variant("chinese-zoomed", language="zh-hans", width=640, height=450),
         Variant("chinese-dark-narrow", language="zh-hans", dark=True, width=390, height=844),
     ),
     "without-scripts": (

@@ -87,3 +87,12 @@ def send_form(client: Client, route: Route, things: Things, sent: dict[str, Any]
         page = answer.content.decode() if answer.status_code in (200, 422) else None
         transaction.set_rollback(True)
     return page
+
+
+@pytest.mark.parametrize("name", ["grants/revoke", "consents/revoke"])
+def test_who_chose_nothing_is_not_asked_to_revoke_it(things: Things, name: str) -> None:
+    page = make_person(things.tenant, "owen", *Role).client().get(f"/{name}").content.decode()
+
+    assert "was chosen" in page
+    assert re.search(r"<h1>\s*Revoke several (grants|consents)\s*</h1>", page)
+    assert not re.search(r"Revoke \d", page)

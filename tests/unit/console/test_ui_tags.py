@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime, timedelta, timezone
 from types import SimpleNamespace
 
@@ -16,7 +17,7 @@ from django.utils import translation
 from evidence.kinds import Kind
 from kernel.components import labels, quantities
 from kernel.components.moments import format_relative_time
-from kernel.components.visualizations import MAX_NODES, bars, json_tree, spark
+from kernel.components.visualizations import MAX_NODES, columns, json_tree
 from kernel.templatetags import frames, ui, words
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
@@ -188,10 +189,23 @@ def test_a_large_json_tree_is_cut_and_says_so() -> None:
     assert "501 more values" in html
 
 
-def test_charts_say_in_words_what_they_show_and_use_no_style() -> None:
-    for svg in (spark([1, 5, 3], "Calls: 1, 5, 3"), spark([0], "None"), bars([("15", 3, 1), ("16", 0, 0)], "Two days")):
-        assert 'role="img" aria-label="' in svg
-        assert "style=" not in svg
+def test_a_chart_says_in_words_what_it_shows_uses_no_style_and_is_as_wide_as_its_place() -> None:
+    svg = columns([("11-29", 3.0), ("11-30", 1.0)], "Spent on each of 2 days", 2.0, "Limit")
+
+    assert 'role="img" aria-label="Spent on each of 2 days Limit"' in svg
+    assert "style=" not in svg
+    assert 'width="100%"' in svg
+    assert re.findall(r'<rect class="(.)" x="([0-9.]+)%".*? width="([0-9.]+)%"', svg) == [
+        ("a", "7.5", "35.0"),  # over the limit
+        ("n", "57.5", "35.0"),
+    ]
+
+
+def test_captions_of_many_columns_do_not_touch() -> None:
+    few, many = (columns([(f"day {n}", 1.0) for n in range(count)], "Days") for count in (7, 30))
+
+    assert few.count("</text>") == 7
+    assert re.findall(r"day \d+", many) == [f"day {n}" for n in range(0, 30, 5)]
 
 
 def test_the_risk_meter_takes_the_manifests_words() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernel.components.limits import WORDS, capability_text, limit_amount, limit_word
+from kernel.components.limits import WORDS, limit_amount, limit_word
 from unitools.capabilities.wire import CEILINGS
 
 
@@ -28,21 +28,6 @@ def test_an_amount_has_the_unit_that_people_use(name: str, amount: int, expected
 
 def test_a_limit_without_a_word_keeps_its_name() -> None:
     assert (limit_word("memory_bytes"), limit_word("new_things")) == ("memory", "new_things")
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("tmp:33554432", "temporary files at most 32 MiB"),
-        ("max_bytes_out:1048576", "size of the result at most 1 MiB"),
-        ("fs:read:/data", "fs:read:/data"),
-        ("proc:/usr/bin/tool", "proc:/usr/bin/tool"),
-        ("secret:*", "secret:*"),
-        ("browser", "browser"),
-    ],
-)
-def test_a_ceiling_among_capabilities_is_said_in_words_and_nothing_else_is_changed(name: str, expected: str) -> None:
-    assert capability_text(name) == expected
 
 
 def test_every_ceiling_of_capabilities_has_words() -> None:

@@ -16,6 +16,7 @@ from access.policies import services
 from access.policies.forms import RULE_FORMS
 from access.policies.impact.outcomes import describe_value
 from access.policies.language import validate_policy
+from access.policies.sentences import describe_witness
 from access.policies.verdict import evaluate_policies
 from kernel.ids import encode
 from tests.integration.access.policies.test_policies import NO_SHOP, hub_owner, published
@@ -414,6 +415,53 @@ def test_a_changed_bound_is_said_in_units_that_people_use() -> None:
     bound = {"capabilities": ["fs:read:/data", "tmp:1048576"], "limits": {"timeout_ms": 1500}}
 
     with translation.override("en"):
-        assert describe_value("ceiling", bound) == "fs:read:/data, temporary files at most 1 MiB, time at most 1.50 s"
-        assert describe_value("ceiling", {"capabilities": None, "limits": {}}) == "any capability"
-        assert describe_value("ceiling", {"capabilities": [], "limits": {}}) == "no capability"
+        assert describe_value("ceiling", bound, currency="EUR") == (
+            "read files below /data, temporary files at most 1 MiB, time at most 1.50 s"
+        )
+        assert describe_value("ceiling", {"capabilities": None, "limits": {}}, currency="EUR") == "any capability"
+        assert describe_value("ceiling", {"capabilities": [], "limits": {}}, currency="EUR") == "no capability"
+
+
+@pytest.mark.parametrize(
+    ("micros", "said"), [(2500, "0.0025 EUR"), (0, "0.00 EUR"), (1_234_567_000_000, "1,234,567.00 EUR")]
+)
+def test_a_charge_is_said_to_the_last_place_with_its_currency(micros: int, said: str) -> None:
+    with translation.override("en"):
+        assert describe_value("price", micros, currency="EUR") == said
+
+
+@pytest.mark.req("CARD-3")
+def test_what_a_rule_charges_names_the_currency_of_the_tenant(operator: Person) -> None:
+    version = services.draft_policy(document=permits(NO_SHOP), by=operator.by)
+
+    form = page(operator, f"/policies/{version.wire_id}/rules/new/price")
+    send(operator, f"/policies/{version.wire_id}/rules/new/price", tools="*", amount="0.0025")
+
+    assert "In USD." in form
+    assert "Charges 0.0025 USD for every call." in page(operator, f"/policies/{version.wire_id}")
+
+
+def test_a_call_that_shows_a_change_is_described_in_words_of_people() -> None:
+    seen = {
+        "tool": "shop.a",
+        "tags": ["new", "x"],
+        "side_effect": "Write",
+        "hour": 0,
+        "user_present": True,
+        "client_app": None,
+    }
+
+    with translation.override("en"):
+        english = describe_witness(seen)
+    with translation.override("zh-hans"):
+        chinese = describe_witness(seen)
+
+    assert english == [
+        ("tool", "shop.a"),
+        ("tags of the tool", "new, x"),
+        ("side effect", "Write"),
+        ("hour of the day (UTC)", "0"),
+        ("a user is named", "yes"),
+        ("client application", "—"),
+    ]
+    assert [value for _, value in chinese][1:5] == ["new、x", "写入", "0", "是"]
