@@ -14,20 +14,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 ROOT = Path(__file__).resolve().parents[2]
+SOON_S = 2.0  # after which who waits looks less often
 PATIENCE_S = 60.0  # for a loaded machine; nothing is concluded from how long something took
 T = TypeVar("T")
 
 
 def until(condition: Callable[[], T], what: str, *, within_s: float = PATIENCE_S) -> T:
     """Ask until the answer is true, and return it; fails with ``what`` when that takes too long."""
-    deadline = time.monotonic() + within_s
+    begun = time.monotonic()
+    deadline = begun + within_s
     while True:
         answer = condition()
         if answer:
             return answer
         if time.monotonic() > deadline:
             raise AssertionError(f"Waited {within_s:.0f} s in vain: {what}")
-        time.sleep(0.05)
+        # Each look takes of the processors that what is waited for needs, as at the start of a hub.
+        time.sleep(0.05 if time.monotonic() - begun < SOON_S else 0.2)
 
 
 def clean_environment(**settings: str) -> dict[str, str]:

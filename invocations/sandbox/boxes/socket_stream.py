@@ -14,14 +14,13 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
-from invocations.sandbox.boxes.attach_stream import ChannelLost, ChannelTimeout
+from invocations.sandbox.boxes.attach_stream import ChannelLost, ChannelTimeout, DeadlineSocket
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
 SOCKET = "s"
-_CHUNK = 1 << 18
 _LOOK_EVERY_S = 0.5
 
 
@@ -51,26 +50,16 @@ def break_off(connection: socket.socket) -> None:
         connection.shutdown(socket.SHUT_RDWR)
 
 
-class SocketStream:
+class SocketStream(DeadlineSocket[socket.socket]):
     """The hub's end of the socket in a box's folder."""
 
     def __init__(self, connection: socket.socket) -> None:
-        self._socket = connection
+        super().__init__(connection)
         self._buffer = bytearray()
-        self._deadline = 0.0
-
-    def allow(self, seconds: float) -> None:
-        self._deadline = time.monotonic() + seconds
 
     def read(self, size: int) -> bytes:
         while len(self._buffer) < size:
-            self._set_timeout()
-            try:
-                data = self._socket.recv(_CHUNK)
-            except TimeoutError as error:
-                raise ChannelTimeout("The box says nothing.") from error
-            except OSError as error:
-                raise ChannelLost(f"The connection to the box broke: {error}") from error
+            data = self._receive()
             if not data:
                 raise ChannelLost("The box ended.")
             self._buffer += data
@@ -78,29 +67,11 @@ class SocketStream:
         del self._buffer[:size]
         return data
 
-    def write(self, data: bytes) -> None:
-        self._set_timeout()
-        try:
-            self._socket.sendall(data)
-        except TimeoutError as error:
-            raise ChannelTimeout("The box takes no data.") from error
-        except OSError as error:
-            raise ChannelLost(f"The connection to the box broke: {error}") from error
-
     def is_quiet(self) -> bool:
         return not self._buffer and is_quiet(self._socket)
 
     def break_off(self) -> None:
         break_off(self._socket)
-
-    def close(self) -> None:
-        self._socket.close()
-
-    def _set_timeout(self) -> None:
-        left = self._deadline - time.monotonic()
-        if left <= 0:
-            raise ChannelTimeout("The box says nothing.")
-        self._socket.settimeout(left)
 
 
 class BoxListener:
