@@ -55,7 +55,7 @@ _NOT_ITS_DOING = {
 PLACEHOLDER = "not-a-secret"  # many servers only look whether there is a value
 CONTEXT = {"started_at": "2026-01-01T00:00:00+00:00", "seed": "0"}
 
-_SUBMIT = "and submit a new version of the tool."
+_SUBMIT = "and bring it again."
 _NEEDS_PROGRAM = (
     "The server needs the program {0}, which it is not given: bring it with --program {0} (in the console: Programs), which names the "
     "image of the sandbox that has it. A hub comes with git; an operator names others in TOOLHUB_SANDBOX_IMAGES."

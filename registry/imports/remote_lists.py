@@ -107,6 +107,16 @@ def _explain_status(refused: StatusRefused) -> SourceUnreachable:
             f"The server answered {refused.status}.",
             remedy="Name the secret that it asks for, and type a token with which its list is read.",
         )
+    if refused.status == 429 or refused.status >= 500:
+        return SourceUnreachable(
+            f"The server answered {refused.status}.",
+            remedy="It has trouble of its own, or too much to do: try again later.",
+        )
+    if 300 <= refused.status < 400:
+        return SourceUnreachable(
+            f"The server answered {refused.status}.",
+            remedy="It leads to another address, and nobody follows it there: give that one.",
+        )
     return SourceUnreachable(
         f"The server answered {refused.status}.",
         remedy="It speaks no MCP over HTTP there; servers of before 2025-03-26 are not spoken to.",

@@ -12,7 +12,9 @@ import pytest
 from access.halts import services as halts
 from access.models import Reach
 from kernel.http import outbound
+from kernel.http.outbound import OutboundResponse
 from kernel.ids import new_id
+from registry.imports import remote_lists
 from registry.imports.models import Import
 from registry.installations import services as installations
 from registry.installations.drift import pause_drifted
@@ -114,6 +116,28 @@ def test_a_server_that_cannot_be_brought_says_why_and_nothing_typed_is_lost(
     assert said in answer.text
     assert (fields.get("url") or address_of(remote)) in answer.text
     assert not Import.objects.exists()
+
+
+@pytest.mark.req("TOOLS-16", "BRING-3")
+@pytest.mark.parametrize(
+    ("status", "do"),
+    [
+        (503, "try again later"),
+        (429, "try again later"),
+        (307, "give that one"),
+        (404, "speaks no MCP over HTTP there"),
+    ],
+)
+def test_a_server_that_answers_without_a_list_says_what_to_do(
+    status: int, do: str, remote: RemoteServer, developer: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote_lists, "send_request", lambda *_args, **_more: OutboundResponse(status, b""))
+
+    answer = name_server(developer.client(), remote)
+
+    assert answer.status_code == 422
+    assert f"The server answered {status}." in answer.text
+    assert do in answer.text
 
 
 @pytest.mark.req("TOOLS-16")

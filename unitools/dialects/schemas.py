@@ -195,7 +195,7 @@ def find_types(schema: Any, root: Mapping[str, Any]) -> tuple[str, ...]:
         for each in said.get("allOf", ()):
             if types := found(each):
                 return types
-        branches = [found(each) for each in said.get("anyOf", said.get("oneOf", ()))]
+        branches = [found(each) for each in said.get("anyOf") or said.get("oneOf") or ()]
         return tuple(dict.fromkeys(each for branch in branches for each in branch)) if all(branches) else ()
 
     return found(schema)

@@ -112,14 +112,16 @@ def test_no_byte_of_a_persons_token_is_in_a_box_while_it_is_used(
     accounts: AuthorizationServer,
     caller: Caller,
     alice: Person,
-    sandbox: DockerSandbox,
+    engine_boxes: DockerSandbox,
 ) -> None:
     bring()
     program = program_of(alice, caller.agent)
     connect_as_told(alice, program(TOOL, **ASKS), accounts)
     kept = open_tokens(ServerAccount.objects.select_related("subject_key__tenant_key").get())
     searched: list[tuple[int, list[str]]] = []
-    remote.while_called = lambda: searched.append(search_boxes(sandbox, [kept.access.encode(), kept.refresh.encode()]))
+    remote.while_called = lambda: searched.append(
+        search_boxes(engine_boxes, [kept.access.encode(), kept.refresh.encode()])
+    )
 
     assert program(TOOL).json()["data"]["of"] == "alice"
 
@@ -127,7 +129,7 @@ def test_no_byte_of_a_persons_token_is_in_a_box_while_it_is_used(
     assert looked > 0
     assert found == []
     # What the box surely holds is found, so the search finds what is there.
-    remote.while_called = lambda: searched.append(search_boxes(sandbox, [b"read-notes"]))
+    remote.while_called = lambda: searched.append(search_boxes(engine_boxes, [b"read-notes"]))
     program(TOOL)
     assert searched[-1][1]
 
