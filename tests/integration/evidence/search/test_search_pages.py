@@ -257,7 +257,7 @@ def test_a_short_page_reads_no_more_facts_than_it_shows_and_one_that_follows(
         return read_facts_at(tenant_id, places, newer=newer)
 
     monkeypatch.setattr(engine, "read_facts_at", note)
-    found = client.get("/api/v1/evidence/facts", {"q": "kind:tool.paused", "limit": 2}).json()["data"]
+    found = client.get("/api/v1/evidence/facts", {"q": "kind:tool.paused", "limit": "2"}).json()["data"]
 
     assert len(found["facts"]) == 2
     assert found["next"]
