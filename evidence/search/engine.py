@@ -153,7 +153,7 @@ def find_by_tags(
     """The same for what is asked for by tags."""
     start = _cursor(after or before) if after or before else None
     if asked.spans or asked.wanted:
-        return _Search(tenant_id, asked, window).page(start, newer=not after and bool(before), size=size)
+        return _Search(tenant_id, asked, window, page_size=size).page(start, newer=not after and bool(before))
     return _plain(tenant_id, window, start, newer=not after and bool(before), size=size)
 
 
@@ -197,34 +197,35 @@ _STATE = """
 class _Search:
     """One page of a query with terms."""
 
-    def __init__(self, tenant_id: UUID, asked: TagQuery, window: Window) -> None:
+    def __init__(self, tenant_id: UUID, asked: TagQuery, window: Window, *, page_size: int) -> None:
         self.tenant_id, self.asked, self.window = tenant_id, asked, window
+        self.enough = page_size + 1  # with one that says that more follow
         self.size = 0
         self.waits: list[UUID] = []  # what is not indexed, newest first
         self.behind = False
         self.partial: set[int] = set()  # blocks that reach over an end of the window
         self.met: dict[bytes, list[int]] = {}  # of tags that were read: see _meets
 
-    def page(self, start: UUID | None, *, newer: bool, size: int) -> FactPage:
+    def page(self, start: UUID | None, *, newer: bool) -> FactPage:
         place = self._look(start)
         rows: list[Fact] = []
         if newer:
             assert start is not None
             if place is not None:
-                rows = list(islice(self._indexed(place + 1, newer=True), size + 1))
-            if len(rows) <= size:
+                rows = list(islice(self._indexed(place + 1, newer=True), self.enough))
+            if len(rows) < self.enough:
                 waiting = self._waiting()[::-1]
                 if place is None:
                     waiting = _after(waiting, start)
-                rows += waiting[: size + 1 - len(rows)]
+                rows += waiting[: self.enough - len(rows)]
         else:
             if place is None:
                 waiting = self._waiting()
-                rows = (waiting if start is None else _after(waiting, start))[: size + 1]
-            if len(rows) <= size:
+                rows = (waiting if start is None else _after(waiting, start))[: self.enough]
+            if len(rows) < self.enough:
                 top = self.size if place is None else place
-                rows += islice(self._indexed(top, newer=False), size + 1 - len(rows))
-        found = _paged(rows, start, newer=newer, size=size)
+                rows += islice(self._indexed(top, newer=False), self.enough - len(rows))
+        found = _paged(rows, start, newer=newer, size=self.enough - 1)
         found.behind = self._reached() if self.behind else None
         return found
 
@@ -263,7 +264,7 @@ class _Search:
     def _indexed(self, place: int, *, newer: bool) -> Iterator[Fact]:
         """Facts from ``place`` upwards, or below it downwards."""
         places_found = self._places(place, newer=newer)
-        while some := list(islice(places_found, PAGE_SIZE + 1)):
+        while some := list(islice(places_found, self.enough)):
             yield from read_facts_at(self.tenant_id, some, newer=newer)
 
     def _places(self, place: int, *, newer: bool) -> Iterator[int]:
@@ -289,7 +290,7 @@ class _Search:
             # As many as should have the rest of the page, when matches are as frequent there as they are here.
             read = read or self._far(tags, len(run))
             seen += len(run)
-            farther = 2 * seen * (PAGE_SIZE + 1 - found) // found if found else seen * _FARTHER
+            farther = 2 * seen * (self.enough - found) // found if found else seen * _FARTHER
             count = min(max(seen, farther), _MOST)
 
     def _far(self, near: _Tags, count: int) -> Callable[[Sequence[int]], _Tags]:

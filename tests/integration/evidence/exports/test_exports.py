@@ -262,12 +262,7 @@ def test_an_export_that_reads_for_long_stays_its_keepers(
     sealed: int, operator: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An archive may be slower than a lease is long."""
-    job, renewed, select, renew = (
-        make_export(by=operator.by, format="jsonl"),
-        threading.Event(),
-        jobs.select_facts,
-        jobs._renew,
-    )
+    job, renewed, renew = make_export(by=operator.by, format="jsonl"), threading.Event(), jobs._renew
     leases = list[Any]()
 
     def note_renewal(row: ExportJob) -> bool:
@@ -276,13 +271,19 @@ def test_an_export_that_reads_for_long_stays_its_keepers(
             renewed.set()
         return kept
 
-    def select_slowly(row: ExportJob) -> Any:
+    def note_lease() -> None:
         leases.append(ExportJob.objects.get(pk=job.pk).lease_until)
-        assert renewed.wait(30)
-        leases.append(ExportJob.objects.get(pk=job.pk).lease_until)
-        return select(row)
 
-    monkeypatch.setattr(jobs, "renew_lease", lambda renew, every_s: renew_lease(renew, every_s=every_s / 10_000))
+    def renew_soon(renew: Callable[[], bool], *, every_s: float) -> Any:
+        note_lease()
+        return renew_lease(renew, every_s=every_s / 10_000)
+
+    def select_slowly(row: ExportJob) -> Any:
+        assert renewed.wait(30)
+        note_lease()
+        return selection.select_facts(row)
+
+    monkeypatch.setattr(jobs, "renew_lease", renew_soon)
     monkeypatch.setattr(jobs, "_renew", note_renewal)
     monkeypatch.setattr(jobs, "select_facts", select_slowly)
     advance_next()

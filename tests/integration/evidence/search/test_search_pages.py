@@ -18,7 +18,7 @@ from evidence.archives.bundles import forget_bundles
 from evidence.kinds import PAIR, Kind
 from evidence.models import Fact, Indexed, Posting, SavedSearch
 from evidence.problems import ArchivedFactLost, ArchivedFactUnavailable
-from evidence.search import api, pages
+from evidence.search import api, engine, pages
 from evidence.search.call_postings import find_call_postings
 from evidence.search.facts_at import read_facts_at
 from evidence.search.indexer import index_all
@@ -241,6 +241,27 @@ def test_posting_rows_are_those_of_the_tags_in_the_blocks_whichever_are_asked_fo
                 if any(span.holds(tag) for span in spans)
             }
             assert {(bytes(tag), block, bytes(places)) for tag, block, places in found} == wanted
+
+
+@pytest.mark.req("CARD-6")
+def test_a_short_page_reads_no_more_facts_than_it_shows_and_one_that_follows(
+    tenant: Tenant, auditor: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by, read, client = Principal.system("test", tenant_id=tenant.pk), list[int](), auditor.client()
+    for _ in range(30):
+        evidence.record(kind=Kind.TOOL_PAUSED, subject="soul:tool:a.b.c", actor=by)
+    index_everything()
+
+    def note(tenant_id: UUID, places: list[int], *, newer: bool) -> list[Fact]:
+        read.append(len(places))
+        return read_facts_at(tenant_id, places, newer=newer)
+
+    monkeypatch.setattr(engine, "read_facts_at", note)
+    found = client.get("/api/v1/evidence/facts", {"q": "kind:tool.paused", "limit": "2"}).json()["data"]
+
+    assert len(found["facts"]) == 2
+    assert found["next"]
+    assert read == [3]
 
 
 @pytest.mark.req("CARD-6")
