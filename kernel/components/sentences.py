@@ -62,4 +62,6 @@ def translate_sentence(text: str) -> str:
 
 def describe_problem(problem: Problem) -> str:
     """What was refused, and what would help."""
-    return f"{translate_sentence(problem.detail)} {translate_sentence(problem.remedy)}".strip()
+    detail = translate_sentence(problem.detail)
+    gap = "" if detail.endswith("。") else " "  # Chinese writes none between sentences
+    return f"{detail}{gap}{translate_sentence(problem.remedy)}".strip()

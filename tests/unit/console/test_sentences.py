@@ -24,6 +24,7 @@ CHINESE = "zh-hans"
         ("Give a number from 1 to 90, or leave it empty.", "请填写 1 到 90 之间的数字，或留空。"),
         # A state has its label, and a sentence within a sentence is translated, too.
         ("This consent is revoked; it cannot become approved.", "此同意为已撤销；不能变为已批准。"),
+        ("Ask another operator to publish it.", "请其他操作员发布。"),  # a role has its Chinese name
         ("shop.pay cannot be called yet: Ask an operator to enable it.", "shop.pay 尚不能调用：请操作员启用它。"),
     ],
 )
@@ -55,7 +56,7 @@ def test_of_two_sentences_that_fit_the_one_that_says_more_itself_is_meant() -> N
 def test_a_problem_says_what_would_help_in_the_same_language() -> None:
     problem = NotFound("There is no agent with this id here.", remedy="Ask an operator to give it.")
     with translation.override(CHINESE):
-        assert describe_problem(problem) == "此处没有该 ID 的智能体。 请操作员给予。"
+        assert describe_problem(problem) == "此处没有该 ID 的智能体。请操作员给予。"
 
 
 def test_what_services_say_is_found_in_their_sources() -> None:
