@@ -89,9 +89,11 @@ def check_can_publish(version: PolicyVersion, *, by: Principal) -> None:
     check_can_touch(version, by=by)
     _check_state(version, PolicyState.DRAFT, "Only a draft can be published.", "Roll back to an earlier version.")
     if by.id == version.drafted_by or _stands_behind(by, version.drafted_by):
-        who = "owner of the hub (made on the page Tenants)" if version.tenant_id is None else "operator"
         raise SelfApproval(
-            "You drafted this policy, so somebody else must publish it.", remedy=f"Ask another {who} to publish it."
+            "You drafted this policy, so somebody else must publish it.",
+            remedy="Ask another owner of the hub (made on the page Tenants) to publish it."
+            if version.tenant_id is None
+            else "Ask another operator to publish it.",
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -333,3 +334,19 @@ def test_nothing_is_enabled_that_nobody_has_approved(submit: Callable[..., ToolV
 
     with pytest.raises(NotReviewed, match="no approved version"):
         registry.enable_tool(name=ECHO, reason="first", by=operator.by)
+
+
+@pytest.mark.req("CARD-3")
+def test_the_page_of_a_tool_says_in_words_what_it_may_reach_and_leads_to_a_grant_where_none_covers_it(
+    submit: Callable[..., ToolVersion], operator: Person
+) -> None:
+    version = submit(side_effect="Network", capabilities={"net": [{"host": "shop.example.com"}], "tmp": 1_048_576})
+    approve(version, operator)
+
+    page = operator.client().get(f"/tools/{ECHO}").content.decode()
+    filters = operator.client().get("/tools").content.decode()
+
+    assert re.search(r"reach shop\.example\.com by HTTPS <code[^>]*>net:https://shop\.example\.com:443</code>", page)
+    assert "temporary files at most 1 MiB" in page
+    assert f'href="/grants/new?tools={ECHO}"' in page
+    assert re.search(r'<option value="tmp">\s*Temporary files', filters)

@@ -8,7 +8,7 @@ import pytest
 from django.conf import settings
 from django.utils import translation
 
-from kernel.components.sentences import describe_problem, translate_sentence
+from kernel.components.sentences import WORD_VALUES, describe_problem, translate_sentence
 from kernel.problems import NotFound
 from scripts.sentences import collect_sentences, is_sentence
 
@@ -24,6 +24,14 @@ CHINESE = "zh-hans"
         ("Give a number from 1 to 90, or leave it empty.", "请填写 1 到 90 之间的数字，或留空。"),
         # A state has its label, and a sentence within a sentence is translated, too.
         ("This consent is revoked; it cannot become approved.", "此同意为已撤销；不能变为已批准。"),
+        ("Aaron does not hold the permission consents.decide.", "Aaron 没有权限 consents.decide。"),
+        (
+            "The side effect is Write instead of Read; grants by effect reach it.",
+            "副作用为“写入”，原为“读取”；按副作用给出的授权会涵盖它。",
+        ),
+        ("The tool touches a further kind of data: personal.", "该工具涉及新的数据类别：个人信息。"),
+        ("There is an agent with the name key already.", "已有名为 key 的智能体。"),  # a name is no word of the hub
+        ("Ask another operator to publish it.", "请其他操作员发布。"),  # a role has its Chinese name
         ("shop.pay cannot be called yet: Ask an operator to enable it.", "shop.pay 尚不能调用：请操作员启用它。"),
     ],
 )
@@ -55,7 +63,7 @@ def test_of_two_sentences_that_fit_the_one_that_says_more_itself_is_meant() -> N
 def test_a_problem_says_what_would_help_in_the_same_language() -> None:
     problem = NotFound("There is no agent with this id here.", remedy="Ask an operator to give it.")
     with translation.override(CHINESE):
-        assert describe_problem(problem) == "此处没有该 ID 的智能体。 请操作员给予。"
+        assert describe_problem(problem) == "此处没有该 ID 的智能体。请操作员给予。"
 
 
 def test_what_services_say_is_found_in_their_sources() -> None:
@@ -67,3 +75,9 @@ def test_what_services_say_is_found_in_their_sources() -> None:
         json.loads((settings.LOCALE_PATHS[0] / "sentences.json").read_text())
     )
     assert not is_sentence("{0} is {1}.")  # it would be found in others
+
+
+def test_sentences_with_words_for_values_are_those_that_services_say() -> None:
+    known = json.loads((settings.LOCALE_PATHS[0] / "sentences.json").read_text(encoding="utf-8"))
+
+    assert set(WORD_VALUES) - set(known) == set()
