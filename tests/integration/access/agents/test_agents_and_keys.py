@@ -297,4 +297,6 @@ def test_an_agent_does_not_enable_itself(caller: Caller, operator: Person) -> No
 def test_the_name_of_an_agent_leads_to_its_page(caller: Caller, operator: Person) -> None:
     listed = operator.client().get(reverse("agents")).content.decode()
 
-    assert f'<a class="hit" data-row href="{reverse("agent", args=[caller.agent.pk])}">{caller.agent.name}</a>' in listed
+    assert (
+        f'<a class="hit" data-row href="{reverse("agent", args=[caller.agent.pk])}">{caller.agent.name}</a>' in listed
+    )
