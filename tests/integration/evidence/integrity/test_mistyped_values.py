@@ -233,10 +233,10 @@ def test_a_verifier_that_cannot_go_on_is_an_alarm_after_three_tries_and_holds_up
     seal_everything()
     piece = integrity_verifier._piece
 
-    def breaks(walk: Any, stop: int) -> Any:
+    def breaks(walk: Any, stop: int, archive: Any) -> Any:
         if walk.tenant_id == log.pk:
             raise Broken
-        return piece(walk, stop)
+        return piece(walk, stop, archive)
 
     monkeypatch.setattr(integrity_verifier, "_piece", breaks)
     verifier = Verifier()
