@@ -80,7 +80,7 @@ def _refuse_unread(document: OpenApiDocument) -> list[dict[str, str]]:
     """Of what the document has and does not let be read."""
     return [
         {"name": name, "pointer": error.pointer, "message": error.message, "remedy": error.remedy}
-        for name, error in document.unread.items()
+        for name, error in document.unread.first.items()
     ]
 
 

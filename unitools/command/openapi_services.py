@@ -167,7 +167,7 @@ def _offer(document: OpenApiDocument, entries: Sequence[OperationEntry]) -> int:
         tags = f"  [{format_shown(', '.join(each.tags))}]" if each.tags else ""
         summary = format_shown(each.summary.strip().partition("\n")[0])
         print_lines(f"  {effect}  {format_shown(each.id, 200)}{place}{tags}  {summary}")
-    for path, error in document.unread.items():
+    for path, error in document.unread.first.items():
         print_lines(f"  {format_shown(path, 200)} is not listed. {format_shown(error.message, 400)} {error.remedy}")
     return GOOD
 

@@ -24,6 +24,7 @@ MAX_DOCUMENT_BYTES = 32 * 1024 * 1024
 MAX_DOCUMENT_DEPTH = 100
 MAX_YAML_EVENTS = 500_000  # each takes some hundred bytes of memory until all is read
 MAX_REFERENCES = 50  # that follow each other to one value
+MAX_PATHS = 20_000
 MAX_UNREAD = 5
 MAX_REFERENCE_CHARS = 4_000
 MAX_MEASURED_BYTES = 4 * MAX_DOCUMENT_BYTES  # of what references name: one may name a part of what another names
@@ -57,6 +58,31 @@ class DocumentDiagnostic:
 
 
 @dataclass(frozen=True, slots=True)
+class UnreadPart:
+    """A part of a document that is not to be had: what its :class:`DocumentUnfit` says, without the frames that an exception holds."""
+
+    pointer: str
+    message: str
+    remedy: str
+
+    def to_error(self) -> DocumentUnfit:
+        return DocumentUnfit(self.pointer, self.message, self.remedy)
+
+
+@dataclass(slots=True)
+class UnreadParts:
+    """Paths and operations that are not to be had: the first by their names, and how many there are."""
+
+    first: dict[str, UnreadPart] = field(default_factory=dict)
+    count: int = 0
+
+    def note(self, name: str, part: UnreadPart) -> None:
+        self.count += 1
+        if len(self.first) < MAX_UNREAD:
+            self.first[name] = part
+
+
+@dataclass(frozen=True, slots=True)
 class OperationEntry:
     """One operation as the document lists it. ``id``: its operationId; without one ``GET /path``."""
 
@@ -83,6 +109,15 @@ class OperationEntry:
         )
 
 
+@dataclass(slots=True)
+class _PathItem:
+    """What a path has by its methods: operations with their pointers, and those that are not to be had."""
+
+    methods: dict[str, tuple[dict[str, Any], str]] = field(default_factory=dict)
+    shared: dict[str, Any] = field(default_factory=dict)
+    unread: dict[str, UnreadPart] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
 class OpenApiDocument:
     """``revision``: 2.0, 3.0 or 3.1; ``said_revision`` as it is written; ``digest``: of the file's bytes."""
@@ -92,9 +127,10 @@ class OpenApiDocument:
     said_revision: str
     digest: str
     operations: dict[str, OperationEntry]
-    # The first paths and operations that are not to be had, and why: where one lies in another file, most do.
-    unread: dict[str, DocumentUnfit] = field(default_factory=dict)
-    _found: dict[str, Any] = field(default_factory=dict, repr=False)
+    unread: UnreadParts = field(default_factory=UnreadParts)  # where one lies in another file, most do
+    _found: dict[str, Any] = field(
+        default_factory=dict, repr=False
+    )  # or an UnreadPart, of a reference that names nothing
     _measured: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict, repr=False)
     _targets: dict[int, tuple[str, tuple[str, ...]]] = field(default_factory=dict, repr=False)
     _room: list[int] = field(default_factory=lambda: [MAX_MEASURED_BYTES], repr=False)
@@ -120,21 +156,23 @@ class OpenApiDocument:
         raise DocumentUnfit(pointer, "References lead to references without an end.", "Correct the document.")
 
     def find(self, reference: str, pointer: str) -> Any:
-        """What a reference names; it is looked for once. ``pointer``: where it stands."""
+        """What a reference names; it is looked for once, whether it names something or nothing. ``pointer``: where it stands."""
         if reference not in self._found:
-            self._found[reference] = self._find(reference, pointer)
-        return self._found[reference]
+            self._found[reference] = self._find(reference)
+        if isinstance(found := self._found[reference], UnreadPart):
+            raise DocumentUnfit(pointer, found.message, found.remedy)
+        return found
 
-    def _find(self, reference: str, pointer: str) -> Any:
+    def _find(self, reference: str) -> Any:
         if not reference.startswith("#"):
-            raise DocumentUnfit(
-                pointer,
+            return UnreadPart(
+                "",
                 f"The reference {reference[:200]!a} leads to another file or address, and nothing is fetched.",
                 "Bundle the document into one file first, for example with `npx @redocly/cli bundle`.",
             )
         if len(reference) > MAX_REFERENCE_CHARS:
-            raise DocumentUnfit(
-                pointer, f"A reference has more than {MAX_REFERENCE_CHARS:,} characters.", "Correct the document."
+            return UnreadPart(
+                "", f"A reference has more than {MAX_REFERENCE_CHARS:,} characters.", "Correct the document."
             )
         found: Any = self.root
         text = unquote(reference[1:])
@@ -149,7 +187,7 @@ class OpenApiDocument:
             if found is None:
                 break
         if found is None or (text and not text.startswith("/")):
-            raise DocumentUnfit(pointer, f"The reference {reference[:200]!a} names nothing.", "Correct the document.")
+            return UnreadPart("", f"The reference {reference[:200]!a} names nothing.", "Correct the document.")
         return found
 
     def measure(self, reference: str, pointer: str) -> tuple[str, tuple[str, ...]]:
@@ -247,8 +285,8 @@ def read_document(data: bytes) -> OpenApiDocument:
         )
     document = OpenApiDocument(root, revision, said_revision, digest, {})
     _list_operations(document)
-    if document.unread and not document.operations:
-        raise next(iter(document.unread.values()))
+    if document.unread.first and not document.operations:
+        raise next(iter(document.unread.first.values())).to_error()
     return document
 
 
@@ -378,6 +416,12 @@ def _list_operations(document: OpenApiDocument) -> None:
     paths, _ = document.resolve(document.root.get("paths", {}), "/paths")
     if not isinstance(paths, dict):
         raise DocumentUnfit("/paths", "paths is no object.", "Correct the document.")
+    if len(paths) > MAX_PATHS:
+        raise DocumentUnfit(
+            "/paths",
+            f"The document has {len(paths):,} paths; at most {MAX_PATHS:,} are read.",
+            "Take out those whose operations you do not need, or make several documents of it.",
+        )
     found = list(_iter_operations(document, paths))
     ids: dict[str, int] = {}
     places = {entry.place for entry in found}
@@ -394,30 +438,44 @@ def _list_operations(document: OpenApiDocument) -> None:
 
 
 def _iter_operations(document: OpenApiDocument, paths: dict[str, Any]) -> Iterator[OperationEntry]:
-    def note_unread(name: str, error: DocumentUnfit) -> None:
-        if len(document.unread) < MAX_UNREAD:
-            document.unread[name] = error
-
+    read: dict[str, _PathItem] = {}  # by the reference: many paths may name one item
     for path, given in paths.items():
-        at = f"/paths/{escape_token(path)}"
         if not (isinstance(path, str) and path.startswith("/") and isinstance(given, dict)):
             continue
-        try:
-            item, at = document.resolve(given, at)
-        except DocumentUnfit as error:
-            note_unread(path, error)  # the others can be brought
-            continue
-        if not isinstance(item, dict):
-            continue
-        shared = {name: item[name] for name in ("parameters", "servers") if name in item}
-        for method in METHODS:
-            place = f"{method.upper()} {path}"
+        at = f"/paths/{escape_token(path)}"
+        reference = given.get("$ref")
+        item = read.get(reference) if isinstance(reference, str) else None
+        if item is None:
             try:
-                said, there = document.resolve(item.get(method), f"{at}/{method}")
+                item = _read_path_item(document, *document.resolve(given, at))
             except DocumentUnfit as error:
-                note_unread(place, error)
+                document.unread.note(path, _note_unread(error))  # the others can be brought
                 continue
-            if isinstance(said, dict):
-                name = said.get("operationId")
-                id = name if isinstance(name, str) and name.strip() and len(name) <= 500 else place
-                yield OperationEntry(id, method.upper(), path, there, said, shared)
+            if isinstance(reference, str):
+                read[reference] = item
+        for method, part in item.unread.items():
+            document.unread.note(f"{method} {path}", part)
+        for method, (said, there) in item.methods.items():
+            name = said.get("operationId")
+            id = name if isinstance(name, str) and name.strip() and len(name) <= 500 else f"{method} {path}"
+            yield OperationEntry(id, method, path, there, said, item.shared)
+
+
+def _read_path_item(document: OpenApiDocument, item: Any, at: str) -> _PathItem:
+    found = _PathItem()
+    if not isinstance(item, dict):
+        return found
+    found.shared = {name: item[name] for name in ("parameters", "servers") if name in item}
+    for method in METHODS:
+        try:
+            said, there = document.resolve(item.get(method), f"{at}/{method}")
+        except DocumentUnfit as error:
+            found.unread[method.upper()] = _note_unread(error)
+            continue
+        if isinstance(said, dict):
+            found.methods[method.upper()] = said, there
+    return found
+
+
+def _note_unread(error: DocumentUnfit) -> UnreadPart:
+    return UnreadPart(error.pointer, error.message, error.remedy)

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import weakref
 from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from tests.support.openapi_documents import OK, SERVER, make, of_parameters, read, service
-from unitools.openapi.documents import MAX_DOCUMENT_BYTES, MAX_YAML_EVENTS, DocumentUnfit, read_document
+from unitools.openapi import documents
+from unitools.openapi.documents import (
+    MAX_DOCUMENT_BYTES,
+    MAX_YAML_EVENTS,
+    METHODS,
+    DocumentUnfit,
+    OpenApiDocument,
+    read_document,
+)
 
 YAML = b"""\
 openapi: 3.0.3
@@ -88,6 +98,41 @@ def test_a_document_of_twenty_thousand_operations_is_listed() -> None:
 
 
 @pytest.mark.req("BRING-1")
+def test_a_document_of_more_paths_is_refused_before_any_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents, "_read_path_item", None)
+
+    with pytest.raises(DocumentUnfit, match="has 20,001 paths; at most 20,000") as caught:
+        read(service({f"/p{number}": {"get": {"responses": OK}} for number in range(20_001)}))
+
+    assert (caught.value.pointer, "several documents" in caught.value.remedy) == ("/paths", True)
+
+
+@pytest.mark.req("BRING-1")
+def test_what_many_paths_refer_to_is_looked_for_once_also_where_nothing_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    walked, resolved = list[str](), list[str]()
+    unquote, resolve = documents.unquote, OpenApiDocument.resolve
+    monkeypatch.setattr(documents, "unquote", lambda text: walked.append(text) or unquote(text))
+    monkeypatch.setattr(
+        OpenApiDocument, "resolve", lambda self, value, at: resolved.append(at) or resolve(self, value, at)
+    )
+    item = {method: {"$ref": f"#/{'%61' * 1_000}/{method}"} for method in METHODS}
+    paths: dict[str, Any] = {f"/{number}": {"$ref": "#/x"} for number in range(2_000)}
+
+    document = read(service({**paths, "/a": {"get": {"responses": OK}}}, x=item))
+
+    assert (len(walked), len(resolved)) == (7, 1 + (1 + 6) + (1 + 6))  # paths, x with its methods, /a with its own
+    assert (document.unread.count, list(document.unread.first)[-1]) == (12_000, "PATCH /0")
+    assert list(document.operations) == ["GET /a"]
+
+
+@pytest.mark.req("BRING-1")
+def test_paths_that_name_one_reference_to_nothing_are_told_with_their_own_places() -> None:
+    document = read(service({"/a": {"$ref": "#/x"}, "/b": {"$ref": "#/x"}, "/c": {"get": {"responses": OK}}}))
+
+    assert [each.pointer for each in document.unread.first.values()] == ["/paths/~1a", "/paths/~1b"]
+
+
+@pytest.mark.req("BRING-1")
 def test_operations_are_known_by_their_id_or_by_method_and_path() -> None:
     same = {"operationId": "same", "responses": OK}
     document = read(
@@ -155,7 +200,7 @@ def test_a_path_may_be_a_reference_to_another() -> None:
     )
 
     assert {each.path for each in read(said).operations.values()} == {"/a", "/b"}
-    assert read(said).unread["/c"].pointer == "/paths/~1c"
+    assert read(said).unread.first["/c"].pointer == "/paths/~1c"
 
 
 @pytest.mark.req("BRING-1")
@@ -174,6 +219,25 @@ def test_a_document_all_of_which_lies_in_other_files_says_so(paths: dict[str, An
 
     assert caught.value.pointer == pointer
     assert "bundle" in caught.value.remedy
+
+
+@pytest.mark.req("BRING-1")
+def test_a_document_with_an_unread_part_goes_with_its_last_reader() -> None:
+    class Root(dict[str, Any]):
+        """That one can hold weakly."""
+
+    gc.collect()
+    gc.disable()
+    try:
+        root = Root(service({"/a": {"get": {"responses": OK}}, "/b": {"$ref": "b.yaml"}, "/c": {"get": {"$ref": "c"}}}))
+        document = OpenApiDocument(root, "3.0", "3.0.3", "", {})
+        documents._list_operations(document)
+        assert document.unread.count == 2
+        held = weakref.ref(root)
+        del root, document
+        assert held() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.req("BRING-1")
