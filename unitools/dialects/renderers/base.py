@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
     from unitools.calls import ToolSpec
     from unitools.dialects.base import RenderOptions
+
+logger = logging.getLogger("unitools")
 
 
 @dataclass(slots=True)
@@ -62,6 +65,12 @@ def render_each(
             if options.on_unrenderable == "error":
                 raise Unrenderable(dialect, tool.name, problem.pointer, problem.reason) from None
             diagnostics.append(_skipped(tool, problem.pointer, problem.reason))
+            continue
+        except Exception as error:
+            if options.on_unrenderable == "error":
+                raise
+            logger.exception("%s cannot be told in %s.", tool.name, dialect)  # the others are
+            diagnostics.append(_skipped(tool, "", f"telling it failed: {type(error).__name__}"))
             continue
         kept[name] = tool.name
         diagnostics += notes.found
