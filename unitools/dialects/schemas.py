@@ -91,12 +91,15 @@ def check_shape(schema: Any, pointer: str = "", depth: int = 0) -> None:
     map_subschemas(schema, check, pointer)
 
 
-def inline_references(root: Mapping[str, Any], cut: Callable[[Any, str], Schema] | None = None) -> Schema:
+def inline_references(
+    root: Mapping[str, Any], cut: Callable[[str, str, str], tuple[Schema, str]] | None = None
+) -> Schema:
     """The schema with every ``$ref`` replaced by what it refers to. Raises CannotSay for one that refers to itself or elsewhere.
-    ``cut(target, pointer)``: what stands in place of one that refers to itself, of a dialect that has words for it."""
+    ``cut(reference, pointer, outer)``: what stands in place of one that refers to itself, and the words for it, of a dialect that has
+    some; ``outer``: where what it refers to stands already."""
     count = 0
 
-    def replaced(schema: Any, pointer: str, within: tuple[str, ...], depth: int) -> Any:
+    def replaced(schema: Any, pointer: str, within: dict[str, str], depth: int) -> Any:
         nonlocal count
         count += 1
         if count > MOST:
@@ -111,15 +114,20 @@ def inline_references(root: Mapping[str, Any], cut: Callable[[Any, str], Schema]
         if "$ref" not in schema:
             return map_subschemas(beside, lambda each, at: replaced(each, at, within, depth + 1), pointer)
         ref = schema["$ref"]
-        if ref not in within and ref != "#":
-            target = replaced(resolve_reference(root, ref, pointer), pointer, (*within, ref), depth + 1)
+        words: list[str] = []
+        if ref not in within:
+            target = replaced(resolve_reference(root, ref, pointer), pointer, {**within, ref: pointer}, depth + 1)
         elif cut is not None:
-            target = cut(root if ref == "#" else resolve_reference(root, ref, pointer), pointer)
+            target, *words = cut(ref, pointer, within[ref])
         else:
             raise CannotSay(pointer, f"it is recursive: {ref} refers to itself")
-        return _joined(target, map_subschemas(beside, lambda each, at: replaced(each, at, within, depth + 1), pointer))
+        said = map_subschemas(beside, lambda each, at: replaced(each, at, within, depth + 1), pointer)
+        joined = _joined(target, said)
+        return (
+            extend_description(joined, *words) if words else joined
+        )  # also where the place has a description of its own
 
-    schema: Schema = replaced(dict(root), "", (), 0)
+    schema: Schema = replaced(dict(root), "", {"#": ""}, 0)
     return {key: value for key, value in schema.items() if key not in ("$schema", "$id", "discriminator")}
 
 
@@ -175,30 +183,6 @@ def list_types(schema: Mapping[str, Any]) -> tuple[str, ...]:
     if "properties" in schema:
         return ("object",)
     return ("array",) if "items" in schema or "prefixItems" in schema else ()
-
-
-def find_types(schema: Any, root: Mapping[str, Any]) -> tuple[str, ...]:
-    """As :func:`list_types`, also where only what it refers to or is made of tells them."""
-    seen: set[str] = set()  # each once: what refers to much twice over would be looked at for ever
-
-    def found(said: Any) -> tuple[str, ...]:
-        if not isinstance(said, dict):
-            return ()
-        if types := list_types(said):
-            return types
-        if "$ref" in said:
-            ref = said["$ref"]
-            if ref in seen or ref == "#":
-                return ()
-            seen.add(ref)
-            return found(resolve_reference(root, ref, ""))
-        for each in said.get("allOf", ()):
-            if types := found(each):
-                return types
-        branches = [found(each) for each in said.get("anyOf") or said.get("oneOf") or ()]
-        return tuple(dict.fromkeys(each for branch in branches for each in branch)) if all(branches) else ()
-
-    return found(schema)
 
 
 def get_type(value: Any) -> str:

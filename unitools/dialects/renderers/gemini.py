@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from unitools.dialects.renderers.base import as_object, enforce_names, inline_if_possible, render_each
-from unitools.dialects.renderers.gemini_schema import Subset, cut_recursion
+from unitools.dialects.renderers.gemini_schema import Subset
+from unitools.dialects.renderers.recursions import Recursions
 from unitools.dialects.schemas import extend_description, inline_references
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def render(tools: Sequence[ToolSpec], options: RenderOptions) -> Rendered:
             schema = inline_if_possible(tool.parameters, notes)
             open_ended = schema["properties"] or schema.get("additionalProperties", False) is not False
             return {**said, "parametersJsonSchema": schema} if open_ended else said
-        inlined = inline_references(tool.parameters, partial(cut_recursion, root=tool.parameters, notes=notes))
+        inlined = inline_references(tool.parameters, Recursions(tool.parameters, notes).cut)
         parameters = enforce_names(_PARAMETER, Subset(notes).root(as_object(inlined)), notes)
         if parameters["properties"]:
             return {**said, "parameters": parameters}

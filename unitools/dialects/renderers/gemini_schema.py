@@ -15,14 +15,13 @@ from unitools.dialects.schemas import (
     Schema,
     extend_description,
     extend_pointer,
-    find_types,
     format_value,
     list_types,
     remove_duplicates,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from unitools.dialects.renderers.base import Notes
 
@@ -68,18 +67,6 @@ _AS_THEY_ARE = {
 _SAID_ELSEWHERE = ANNOTATIONS | {"type", "anyOf", "oneOf", "allOf", "const", "$schema", "$id", "nullable"}
 _FORMATS = {"string": {"enum", "date-time"}, "number": {"float", "double"}, "integer": {"int32", "int64"}}
 _ANY = ("string", "number", "boolean")
-
-
-def cut_recursion(target: Any, pointer: str, *, root: Mapping[str, Any], notes: Notes) -> Schema:
-    """What stands for a schema within itself: its type, and in words that it goes on. The subset has no references."""
-    types = find_types(target, root)
-    notes.lossy(pointer, "It is recursive; what is within it from here on is only said in words.")
-    if types and not (isinstance(target, dict) and "type" in target):
-        notes.info(pointer, f"No type is named; taken for {types[0]}.")
-    said: Schema = {"type": list(types)} if types else {}
-    if isinstance(target, dict) and target.get("description"):
-        said["description"] = target["description"]
-    return extend_description(said, "It is made like the one that it stands in.")
 
 
 class Subset:

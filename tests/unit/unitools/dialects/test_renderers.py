@@ -170,47 +170,6 @@ def test_a_property_called_like_a_keyword_is_a_property() -> None:
     assert set(only(tool, "gemini")["functionDeclarations"][0]["parameters"]["properties"]) == set(strange) - {"$ref"}
 
 
-WORDS = "It is made like the one that it stands in."
-
-
-@pytest.mark.req("UNI-4", "BRING-1")
-@pytest.mark.parametrize(
-    ("node", "type_"),
-    [
-        (TREE["$defs"]["Node"], "OBJECT"),
-        ({"allOf": [{"$ref": "#/$defs/Base"}, {"properties": {"next": {"$ref": "#/$defs/Node"}}}]}, "OBJECT"),
-        ({"type": "array", "items": {"$ref": "#/$defs/Node"}}, "ARRAY"),
-    ],
-    ids=["plain", "made-of-parts", "list"],
-)
-def test_where_no_reference_can_be_said_a_recursive_schema_is_cut_and_said_in_words(
-    node: dict[str, Any], type_: str
-) -> None:
-    base = {"type": "object", "properties": {"name": {"type": "string"}}}
-    rendered = render([ToolSpec("tree.walk", "Walks.", {**TREE, "$defs": {"Node": node, "Base": base}})], "gemini")
-
-    said = rendered.payload[0]["functionDeclarations"][0]["parameters"]["properties"]["root"]
-    inner = said["items"] if type_ == "ARRAY" else said["properties"]["next"]
-    assert (said["type"], inner["type"], inner["description"]) == (type_, type_, WORDS)
-    assert "$ref" not in json.dumps(rendered.payload)
-    lossy = [each.message for each in rendered.diagnostics if each.severity == "lossy"]
-    assert "It is recursive; what is within it from here on is only said in words." in lossy
-
-
-@pytest.mark.req("UNI-4")
-def test_what_refers_to_itself_over_and_over_is_cut_in_time() -> None:
-    """Of each the type is unknown, so all are looked at."""
-    defs: dict[str, Any] = {
-        f"d{n}": {"anyOf": [{"$ref": f"#/$defs/d{n + 1}"}, {"$ref": f"#/$defs/d{n + 1}"}]} for n in range(60)
-    }
-    parameters = parameter({"$ref": "#/$defs/a"}) | {
-        "$defs": {"a": {"anyOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/d0"}]}, **defs, "d60": {}}
-    }
-
-    with pytest.raises(Unrenderable, match=r"more than 20000 schemas|deeper than 64"):
-        render([ToolSpec("a", "A", parameters)], "gemini")
-
-
 @pytest.mark.req("UNI-4")
 @pytest.mark.parametrize("dialect", ["gemini", "xml"])
 def test_one_tool_that_cannot_be_said_does_not_take_the_others_along(dialect: str) -> None:
@@ -222,6 +181,24 @@ def test_one_tool_that_cannot_be_said_does_not_take_the_others_along(dialect: st
     assert "tree" not in json.dumps(rendered.payload)
     [skipped] = [each for each in rendered.diagnostics if each.severity == "skipped"]
     assert (skipped.tool, "one object" in skipped.message) == ("tree.walk", True)
+
+
+@pytest.mark.req("UNI-4")
+def test_a_tool_whose_rendering_breaks_takes_no_other_tool_along(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(dict[str, Any]):
+        def items(self) -> Any:
+            raise RecursionError
+
+    broken = ToolSpec("broken", "A", Broken(type="object"))
+
+    rendered = render([QUOTE, broken], "gemini", RenderOptions(on_unrenderable="skip"))
+
+    assert list(rendered.names.values()) == ["quote.get"]
+    [skipped] = [each for each in rendered.diagnostics if each.severity == "skipped"]
+    assert (skipped.tool, "RecursionError" in skipped.message) == ("broken", True)
+    assert "broken" in caplog.text
+    with pytest.raises(RecursionError):
+        render([broken], "gemini")
 
 
 @pytest.mark.req("UNI-4")
