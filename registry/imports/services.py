@@ -79,8 +79,8 @@ def import_document(
 def _refuse_unread(document: OpenApiDocument) -> list[dict[str, str]]:
     """Of what the document has and does not let be read."""
     return [
-        {"name": name, "pointer": error.pointer, "message": error.message, "remedy": error.remedy}
-        for name, error in document.unread.first.items()
+        {"name": name, "pointer": part.pointer, "message": part.message, "remedy": part.remedy}
+        for name, part in document.unread.list_told()
     ]
 
 

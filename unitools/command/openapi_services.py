@@ -82,6 +82,8 @@ def run(options: argparse.Namespace) -> int:
         group = check_group(options.group or brought_operations.derive_service_group(document.title))
         folder: Path = options.output or Path(derive_package_name(group))
         existing = _read_manifests(folder)
+        if existing or options.operation or options.tag:
+            _tell_unread(document)  # one of them may be what is chosen
         chosen = document.select(options.operation, options.tag)
         if not existing and not chosen:
             return _offer(document, list(document.operations.values()))
@@ -167,9 +169,13 @@ def _offer(document: OpenApiDocument, entries: Sequence[OperationEntry]) -> int:
         tags = f"  [{format_shown(', '.join(each.tags))}]" if each.tags else ""
         summary = format_shown(each.summary.strip().partition("\n")[0])
         print_lines(f"  {effect}  {format_shown(each.id, 200)}{place}{tags}  {summary}")
-    for path, error in document.unread.first.items():
-        print_lines(f"  {format_shown(path, 200)} is not listed. {format_shown(error.message, 400)} {error.remedy}")
+    _tell_unread(document)
     return GOOD
+
+
+def _tell_unread(document: OpenApiDocument) -> None:
+    for name, part in document.unread.list_told():
+        print_lines(f"  Not listed: {format_shown(name, 200)}. {format_shown(part.message, 400)} {part.remedy}")
 
 
 def _read_choices(options: argparse.Namespace, before: dict[str, Any]) -> dict[str, Any]:

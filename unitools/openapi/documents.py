@@ -81,6 +81,15 @@ class UnreadParts:
         if len(self.first) < MAX_UNREAD:
             self.first[name] = part
 
+    def list_told(self) -> list[tuple[str, UnreadPart]]:
+        """What people are told of them: the first, and of how many these are."""
+        if self.count == len(self.first):
+            return [*self.first.items()]
+        others = UnreadPart(
+            "/paths", f"Only the first {MAX_UNREAD} are named here.", "Correct the document for all of them."
+        )
+        return [*self.first.items(), (f"{self.count:,} paths and operations in all", others)]
+
 
 @dataclass(frozen=True, slots=True)
 class OperationEntry:

@@ -294,6 +294,22 @@ def test_the_command_lists_and_chooses_nothing_by_itself(
 
 
 @pytest.mark.req("BRING-1")
+def test_the_command_tells_what_lies_in_other_files_whatever_is_chosen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = changed("paths", to=SHOP["paths"] | {f"/far/{n}": {"$ref": f"far.yaml#/{n}"} for n in range(7)})
+
+    for arguments in ([], ["--list"], ["--tag", "items"], ["--operation", "GET /far/0"], []):
+        bring(tmp_path, *arguments, said=said)
+
+        told = capsys.readouterr().out
+        assert "Not listed: /far/4. The reference 'far.yaml#/4' leads to another file" in told
+        assert "Not listed: 7 paths and operations in all." in told
+        assert told.count("Not listed") == 6
+
+
+@pytest.mark.req("BRING-1")
 def test_the_command_writes_drafts_and_shows_a_second_time_what_is_different(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -133,6 +133,16 @@ def test_paths_that_name_one_reference_to_nothing_are_told_with_their_own_places
 
 
 @pytest.mark.req("BRING-1")
+@pytest.mark.parametrize(("count", "more"), [(5, []), (6, ["6 paths and operations in all"])])
+def test_of_many_unread_parts_the_first_are_named_and_all_are_counted(count: int, more: list[str]) -> None:
+    unread = {f"/{number}": {"$ref": "other.yaml"} for number in range(count)}
+
+    told = read(service({**unread, "/a": {"get": {"responses": OK}}})).unread.list_told()
+
+    assert [name for name, _ in told] == [*(f"/{number}" for number in range(5)), *more]
+
+
+@pytest.mark.req("BRING-1")
 def test_operations_are_known_by_their_id_or_by_method_and_path() -> None:
     same = {"operationId": "same", "responses": OK}
     document = read(
