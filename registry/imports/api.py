@@ -95,7 +95,7 @@ class WholeImportSerializer(ImportSummarySerializer):
     drafts = ImportDraftSerializer(many=True)
     refusals = serializers.ListField(
         child=serializers.DictField(),
-        help_text="Of what no draft could be made the last time: pointer, message, remedy.",
+        help_text="Of what no draft could be made the last time, and what cannot be read: pointer, message, remedy.",
     )
     unproposed = serializers.IntegerField(help_text="So many more tools that were brought are otherwise now.")
     gone = serializers.ListField(
@@ -275,7 +275,7 @@ def draft_json(draft: ImportDraft) -> dict[str, Any]:
 def whole_import_json(row: Import) -> dict[str, Any]:
     return import_json(row, offered=len(row.offered), drafted=len(row.drafts)) | {
         "drafts": [draft_json(each) for each in row.drafts],
-        "refusals": row.refusals,
+        "refusals": row.undrafted,
         "unproposed": row.unproposed,
         "gone": services.find_gone(row) if row.state == ImportState.READ else [],
     }

@@ -106,6 +106,11 @@ class Import(models.Model):
         """What a person calls the source."""
         return self.source_name or str(next(filter(None, map(self.source.get, _NAMES)), self.group))
 
+    @property
+    def undrafted(self) -> list[dict[str, str]]:
+        """Of what no draft can be made: what the document does not let be read, and what was chosen the last time."""
+        return [*self.source.get("unread", []), *self.refusals]
+
     def pack_content(self, data: bytes) -> None:
         self.content = zlib.compress(data, 6)
 

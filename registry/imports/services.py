@@ -71,12 +71,13 @@ def import_document(
         group = read_group(group or derive_service_group(document.title))
         offered = _list_operations(document)
         source = {"title": document.title, "version": document.version, "choices": choices}
+        source |= {"unread": _list_unread(document)}  # which stays as long as the document does
         with transaction.atomic():
             row = _open(ImportKind.OPENAPI, group, source | keep_effects(effects), by=by)
             return _keep_content(row, data, document.digest, offered, wanted, document=document, by=by)
 
 
-def _refuse_unread(document: OpenApiDocument) -> list[dict[str, str]]:
+def _list_unread(document: OpenApiDocument) -> list[dict[str, str]]:
     """Of what the document has and does not let be read."""
     return [
         {"name": name, "pointer": part.pointer, "message": part.message, "remedy": part.remedy}
@@ -255,8 +256,6 @@ def _keep_content(
     row.digest, row.offered, row.state, row.read_at = digest, offered, ImportState.READ, database_time()
     row.failure, row.progress, row.wanted, row.refusals, row.lease_until, row.worker = {}, [], [], [], None, ""
     propose_drafts(row, wanted, candidates=candidates, document=document)
-    if document is not None:
-        row.refusals = [*_refuse_unread(document), *row.refusals]
     _save(row, "content", "digest", "offered", "wanted", "drafts", "unproposed", "refusals", "read_at")
     evidence.record(
         kind=Kind.IMPORT_READ,

@@ -137,9 +137,8 @@ class OpenApiDocument:
     digest: str
     operations: dict[str, OperationEntry]
     unread: UnreadParts = field(default_factory=UnreadParts)  # where one lies in another file, most do
-    _found: dict[str, Any] = field(
-        default_factory=dict, repr=False
-    )  # or an UnreadPart, of a reference that names nothing
+    # Of a reference that names nothing, the UnreadPart that says so.
+    _found: dict[str, Any] = field(default_factory=dict, repr=False)
     _measured: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict, repr=False)
     _targets: dict[int, tuple[str, tuple[str, ...]]] = field(default_factory=dict, repr=False)
     _room: list[int] = field(default_factory=lambda: [MAX_MEASURED_BYTES], repr=False)

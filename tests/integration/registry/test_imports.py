@@ -132,7 +132,13 @@ def test_a_path_that_lies_in_another_file_is_named_and_the_others_are_brought(de
     page = client.get(answer.url).text
     assert "paths/far.yaml" in page
     assert "npx @redocly/cli bundle" in page
-    assert len(Import.objects.get().offered) == 2
+    row = Import.objects.get()
+    assert len(row.offered) == 2
+    client.post(f"{answer.url}/choose", {"names": ["searchItems"]})
+    assert "paths/far.yaml" in client.get(answer.url).text  # as long as the document has it
+    client.post(f"{answer.url}/submit")
+    assert ToolVersion.objects.count() == 1
+    assert "paths/far.yaml" in client.get(answer.url).text
     alone = make_shop_document() | {"paths": {"/far": {"$ref": "paths/far.yaml"}}}
     refused = upload(client, write_json(alone), group="acme.far")
     assert refused.status_code == 422
