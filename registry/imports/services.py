@@ -70,8 +70,8 @@ def import_document(
         document = import_drafts.read_source_document(data)
         group = read_group(group or derive_service_group(document.title))
         offered = _list_operations(document)
-        source = {"title": document.title, "version": document.version, "choices": choices}
-        source |= {"unread": _list_unread(document)}  # which stays as long as the document does
+        source: dict[str, Any] = {"title": document.title, "version": document.version, "choices": choices}
+        source["unread"] = _list_unread(document)  # which stays as long as the document does
         with transaction.atomic():
             row = _open(ImportKind.OPENAPI, group, source | keep_effects(effects), by=by)
             return _keep_content(row, data, document.digest, offered, wanted, document=document, by=by)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -12,6 +13,7 @@ from unitools.dialects import RenderOptions, Unrenderable, render
 from unitools.dialects.renderers import recursions
 from unitools.dialects.renderers.base import Notes
 from unitools.dialects.renderers.recursions import Recursions
+from unitools.dialects.schemas import resolve_reference
 
 QUOTE = ToolSpec("quote.get", "Latest price.", {"type": "object", "properties": {"symbol": {"type": "string"}}})
 TREE: dict[str, Any] = {
@@ -153,17 +155,14 @@ def test_a_long_chain_of_references_takes_no_other_tool_along() -> None:
 @pytest.mark.req("UNI-4")
 def test_what_a_reference_tells_is_found_once_for_all_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of the many ways in is cut at the same schema, whose type a long chain tells."""
-    resolved: list[str] = []
-    resolve = recursions.resolve_reference
-    monkeypatch.setattr(
-        recursions, "resolve_reference", lambda root, ref, at: resolved.append(ref) or resolve(root, ref, at)
-    )
+    resolve = Mock(wraps=resolve_reference)
+    monkeypatch.setattr(recursions, "resolve_reference", resolve)
     ways = {f"p{n}": {"allOf": [{"properties": {"n": ref("N")}}, ref("d0")]} for n in range(100)}
     node = {"allOf": [{"properties": {"n": ref("N")}}, ref("d0")]}
 
     told(ways, N=node, **make_chain(40, type="object"))
 
-    assert len([each for each in resolved if each != "#/$defs/N"]) <= 2 * 41
+    assert len([each for each in resolve.call_args_list if each.args[1] != "#/$defs/N"]) == 2 * 41
 
 
 @pytest.mark.req("UNI-4")

@@ -7,6 +7,8 @@ import json
 import weakref
 from contextlib import suppress
 from typing import Any
+from unittest.mock import Mock
+from urllib.parse import unquote
 
 import pytest
 
@@ -109,18 +111,20 @@ def test_a_document_of_more_paths_is_refused_before_any_is_looked_at(monkeypatch
 
 @pytest.mark.req("BRING-1")
 def test_what_many_paths_refer_to_is_looked_for_once_also_where_nothing_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    walked, resolved = list[str](), list[str]()
-    unquote, resolve = documents.unquote, OpenApiDocument.resolve
-    monkeypatch.setattr(documents, "unquote", lambda text: walked.append(text) or unquote(text))
-    monkeypatch.setattr(
-        OpenApiDocument, "resolve", lambda self, value, at: resolved.append(at) or resolve(self, value, at)
-    )
+    walk, resolve, resolved = Mock(wraps=unquote), OpenApiDocument.resolve, list[str]()
+
+    def count(document: OpenApiDocument, value: Any, at: str) -> Any:
+        resolved.append(at)
+        return resolve(document, value, at)
+
+    monkeypatch.setattr(documents, "unquote", walk)
+    monkeypatch.setattr(OpenApiDocument, "resolve", count)
     item = {method: {"$ref": f"#/{'%61' * 1_000}/{method}"} for method in METHODS}
     paths: dict[str, Any] = {f"/{number}": {"$ref": "#/x"} for number in range(2_000)}
 
     document = read(service({**paths, "/a": {"get": {"responses": OK}}}, x=item))
 
-    assert (len(walked), len(resolved)) == (7, 1 + (1 + 6) + (1 + 6))  # paths, x with its methods, /a with its own
+    assert (walk.call_count, len(resolved)) == (7, 1 + (1 + 6) + (1 + 6))  # paths, x with its methods, /a with its own
     assert (document.unread.count, list(document.unread.first)[-1]) == (12_000, "PATCH /0")
     assert list(document.operations) == ["GET /a"]
 
