@@ -81,7 +81,7 @@ def _list_unread(document: OpenApiDocument) -> list[dict[str, str]]:
     """Of what the document has and does not let be read."""
     return [
         {"name": name, "pointer": part.pointer, "message": part.message, "remedy": part.remedy}
-        for name, part in document.unread.list_told()
+        for name, part in document.unread.list_named()
     ]
 
 

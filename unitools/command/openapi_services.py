@@ -174,7 +174,7 @@ def _offer(document: OpenApiDocument, entries: Sequence[OperationEntry]) -> int:
 
 
 def _tell_unread(document: OpenApiDocument) -> None:
-    for name, part in document.unread.list_told():
+    for name, part in document.unread.list_named():
         print_lines(f"  Not listed: {format_shown(name, 200)}. {format_shown(part.message, 400)} {part.remedy}")
 
 

@@ -81,8 +81,8 @@ class UnreadParts:
         if len(self.first) < MAX_UNREAD:
             self.first[name] = part
 
-    def list_told(self) -> list[tuple[str, UnreadPart]]:
-        """What people are told of them: the first, and of how many these are."""
+    def list_named(self) -> list[tuple[str, UnreadPart]]:
+        """The first, and where there are more, how many in all."""
         if self.count == len(self.first):
             return [*self.first.items()]
         others = UnreadPart(

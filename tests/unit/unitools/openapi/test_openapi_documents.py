@@ -141,7 +141,7 @@ def test_paths_that_name_one_reference_to_nothing_are_told_with_their_own_places
 def test_of_many_unread_parts_the_first_are_named_and_all_are_counted(count: int, more: list[str]) -> None:
     unread = {f"/{number}": {"$ref": "other.yaml"} for number in range(count)}
 
-    told = read(service({**unread, "/a": {"get": {"responses": OK}}})).unread.list_told()
+    told = read(service({**unread, "/a": {"get": {"responses": OK}}})).unread.list_named()
 
     assert [name for name, _ in told] == [*(f"/{number}" for number in range(5)), *more]
 
