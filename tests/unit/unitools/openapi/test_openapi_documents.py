@@ -103,8 +103,8 @@ def test_a_document_of_twenty_thousand_operations_is_listed() -> None:
 def test_a_document_of_more_paths_is_refused_before_any_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(documents, "_read_path_item", None)
 
-    with pytest.raises(DocumentUnfit, match="has 20,001 paths; at most 20,000") as caught:
-        read(service({f"/p{number}": {"get": {"responses": OK}} for number in range(20_001)}))
+    with pytest.raises(DocumentUnfit, match="has 25,001 paths; at most 25,000") as caught:
+        read(service({f"/p{number}": {"get": {"responses": OK}} for number in range(25_001)}))
 
     assert (caught.value.pointer, "several documents" in caught.value.remedy) == ("/paths", True)
 
