@@ -333,21 +333,28 @@ def test_no_snapshot_is_open_while_the_verifier_reads_the_archive(
     assert len(asked) == 2  # once by each of the two
 
 
+@pytest.mark.parametrize("archived", ["before the look", "meanwhile"])
 def test_a_month_that_is_dropped_while_the_verifier_looks_is_read_before_the_next_look(
-    log: Log, bundle: Path, monkeypatch: pytest.MonkeyPatch
+    archived: str, log: Log, bundle: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is at hand is what the look before lacked; the next one may lack more."""
     read = FolderStore.read
 
+    def archive() -> None:
+        archive_log(Log.objects.get(pk=log.pk), FolderStore(bundle.parents[3]))
+        seal_everything()
+
     def drop_more(store: FolderStore, name: str) -> bytes | None:
         monkeypatch.setattr(FolderStore, "read", read)
+        if archived == "meanwhile":
+            archive()
         empty(log, *range(256, 290))
         return read(store, name)
 
     write_facts(log.pk, 512 - log.size)
     seal_everything()
-    archive_log(Log.objects.get(pk=log.pk), FolderStore(bundle.parents[3]))
-    seal_everything()
+    if archived == "before the look":
+        archive()
     monkeypatch.setattr(FolderStore, "read", drop_more)
 
     assert found_in(log) == set()
