@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import threading
 import time
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -16,7 +17,8 @@ from django.core.management.base import CommandError
 from django.db import transaction
 
 from evidence import services as evidence
-from evidence.archives.bundles import SILENT_S, _open_archive, forget_bundles
+from evidence.archives import bundles
+from evidence.archives.bundles import SILENT_S, BundlePlace, _open_archive, forget_bundles
 from evidence.archives.leaves import load_leaves, load_leaves_at_hand
 from evidence.archives.object_stores import ArchiveUnavailable, FolderStore
 from evidence.archives.services import ArchiveDiffers, archive_log
@@ -359,6 +361,22 @@ def test_a_month_that_is_dropped_while_the_verifier_looks_is_read_before_the_nex
 
     assert found_in(log) == set()
     assert fact_at(log, 260).has_archived_leaf
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_each_bundle_that_comes_is_progress_of_who_has_a_lease(
+    count: int, log: Log, bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted, note = list[str](), bundles.note_progress
+
+    def note_too() -> None:
+        noted.append(threading.current_thread().name)  # a thread that reads knows of no lease
+        note()
+
+    monkeypatch.setattr(bundles, "note_progress", note_too)
+
+    assert bundles.read_bundles(BundlePlace(log.pk, n) for n in range(count))[BundlePlace(log.pk, 0)]
+    assert noted == [threading.current_thread().name] * count
 
 
 def test_an_export_waits_for_an_archive_that_does_not_answer(
