@@ -38,6 +38,7 @@ from evidence.verify.merkle import leaf_hash
 from evidence.verify.tiles import pack_entries, unpack_entries
 from kernel.database.connections import one_snapshot
 from kernel.ids import encode, new_id
+from kernel.leases import note_progress
 from kernel.principal import Principal
 from tests.support.evidence_logs import seal_everything, signing_with, write_facts
 from tests.support.raw_database import sql, take_down_triggers
@@ -367,11 +368,11 @@ def test_a_month_that_is_dropped_while_the_verifier_looks_is_read_before_the_nex
 def test_each_bundle_that_comes_is_progress_of_who_has_a_lease(
     count: int, log: Log, bundle: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    noted, note = list[str](), bundles.note_progress
+    noted = list[str]()
 
     def note_too() -> None:
         noted.append(threading.current_thread().name)  # a thread that reads knows of no lease
-        note()
+        note_progress()
 
     monkeypatch.setattr(bundles, "note_progress", note_too)
 
