@@ -57,7 +57,8 @@ def list_access_rows() -> list[AccessRow]:
 
 
 def check_access_tables(addresses: Iterable[URLPattern | URLResolver]) -> None:
-    """Raises ``ImproperlyConfigured`` where a line and what is enforced differ, or either is missing."""
+    """Raises ``ImproperlyConfigured`` where a line and what is enforced differ, or either is missing, and for a page that neither
+    needs a permission nor is public."""
     written: dict[tuple[str, str], dict[str, str]] = {}
     wrong = []
     for row in list_access_rows():
@@ -65,6 +66,8 @@ def check_access_tables(addresses: Iterable[URLPattern | URLResolver]) -> None:
         if row.section != API and row.roles != (held := name_roles(row.needed)):
             wrong.append(f"{row.method} {row.route} is for {row.roles}, and {row.needed} is held by {held}")
     for address in _walk(addresses):
+        if not hasattr(address.callback, "needs") and not hasattr(address.callback, "cls"):
+            wrong.append(f"{address.name} is a page that neither needs a permission nor is public")
         for section, asked in _list_asked(address.callback):
             lines = written.pop((section, address.name or ""), {})
             # Whether a page has a line for each of its methods is for a test to find: only its decorators know them.

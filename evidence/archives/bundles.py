@@ -20,6 +20,7 @@ from evidence.log.origins import log_name
 from evidence.problems import ArchivedFactUnavailable
 from evidence.verify.problems import MalformedEvidence
 from evidence.verify.tiles import ENTRIES, TilePath, unpack_entries
+from kernel.leases import note_progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -110,9 +111,20 @@ def read_bundles(places: Iterable[BundlePlace]) -> dict[BundlePlace, Entries | A
     """As they lie in the archive now, or why one cannot be had."""
     asked = list(dict.fromkeys(places))
     if len(asked) < 2:
-        return {place: _read(place) for place in asked}
+        return _note_each(asked, map(_read, asked))
     with ThreadPoolExecutor(min(AT_ONCE, len(asked)), thread_name_prefix="archive") as pool:
-        return dict(zip(asked, pool.map(_read, asked), strict=True))
+        return _note_each(asked, pool.map(_read, asked))
+
+
+def _note_each(
+    asked: Iterable[BundlePlace], answers: Iterable[Entries | ArchivedFactUnavailable]
+) -> dict[BundlePlace, Entries | ArchivedFactUnavailable]:
+    """In the thread of who waits for them: it may have a lease, which stays its own while they come."""
+    found = {}
+    for place, answer in zip(asked, answers, strict=True):
+        note_progress()
+        found[place] = answer
+    return found
 
 
 def get_bundles(places: Iterable[BundlePlace]) -> dict[BundlePlace, Entries | ArchivedFactUnavailable]:

@@ -175,3 +175,5 @@ class ArchivedBundles:
         read = read_bundles(BundlePlace(self._tenant_id, n) for n in sorted(self._lacking))
         self._read |= {place.n: entries for place, entries in read.items()}
         self._lacking.clear()
+        # The next snapshot may lack what was archived and dropped meanwhile: it counts for itself.
+        self._archived = None

@@ -1,7 +1,7 @@
 """Posting rows: those of some tags in some blocks, as they are stored.
 
-Several statements of a search ask for them, each of which takes less to run than to write and to plan: on PostgreSQL they are
-prepared.
+Several questions of a search ask for them, each of which takes less to run than to write and to plan: on PostgreSQL they are prepared.
+Each is one statement, however many spans of tags it has: how long a statement may take is counted anew for each of them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from django.db import connection
 from django.db.models import Q
 
 from evidence.models import Posting
-from kernel.database.prepared_statements import fetch_prepared_together
+from evidence.search.tags import merge_spans
+from kernel.database.prepared_statements import fetch_prepared
 from kernel.database.statement_limits import check_time_left
 
 if TYPE_CHECKING:
@@ -21,39 +22,40 @@ if TYPE_CHECKING:
 
     from evidence.search.tags import TagSpan
 
-_COLUMNS = "SELECT tag, block, places FROM evidence_posting WHERE tenant_id = %(tenant)s AND "
-_OF_TAGS, _OF_SPAN = "tag = ANY(%(tags)s)", "tag >= %(begins)s AND tag < %(ends)s"
-_IN_RANGE, _AT_BLOCKS = " AND block BETWEEN %(low)s AND %(high)s", " AND block = ANY(%(blocks)s::integer[])"
+# OFFSET has each span looked up in the index by itself. Joined, all rows of these blocks are read and held against each span: so goes
+# a plan that is made for any spans.
+_STATEMENT = """
+    SELECT tag, block, places FROM evidence_posting
+    WHERE tenant_id = %(tenant)s AND tag = ANY(%(tags)s::bytea[]) AND {within}
+    UNION ALL
+    SELECT found.* FROM unnest(%(begins)s::bytea[], %(ends)s::bytea[]) AS span(begins, ends) CROSS JOIN LATERAL (
+        SELECT tag, block, places FROM evidence_posting
+        WHERE tenant_id = %(tenant)s AND tag >= span.begins AND tag < span.ends AND {within} OFFSET 0
+    ) AS found
+"""
+_OF_RANGE = _STATEMENT.format(within="block BETWEEN %(low)s AND %(high)s").encode()
+_OF_BLOCKS = _STATEMENT.format(within="block = ANY(%(blocks)s::integer[])").encode()
 
 
 def read_posting_rows(
     tenant_id: UUID, spans: Sequence[TagSpan], blocks: Sequence[int]
 ) -> Iterable[tuple[bytes, int, bytes]]:
-    """Tag, block and places; twice, where spans overlap."""
+    """Tag, block and places, each once, though spans may overlap."""
     low, high = min(blocks), max(blocks)
     # Each block that is named is looked up for each tag; a range is read on.
     is_range = len(blocks) * 4 > high - low
+    merged = merge_spans(spans)
+    tags, wide = [span.low for span in merged if span.is_one], [span for span in merged if not span.is_one]
     if connection.vendor == "postgresql":
-        return _read_prepared(tenant_id, spans, {"low": low, "high": high} if is_range else {"blocks": list(blocks)})
-    condition = Q(tag__in=[span.low for span in spans if span.is_one])
-    for span in spans:
-        if not span.is_one:
-            condition |= Q(tag__gte=span.low, tag__lt=span.high)
+        asked: dict[str, Any] = {"tenant": tenant_id, "tags": tags}
+        asked |= {"begins": [span.low for span in wide], "ends": [span.high for span in wide]}
+        check_time_left()
+        if is_range:
+            return fetch_prepared(_OF_RANGE, asked | {"low": low, "high": high})
+        return fetch_prepared(_OF_BLOCKS, asked | {"blocks": list(blocks)})
+    condition = Q(tag__in=tags)
+    for span in wide:
+        condition |= Q(tag__gte=span.low, tag__lt=span.high)
     within = Q(block__range=(low, high)) if is_range else Q(block__in=blocks)
     rows = Posting.objects.filter(condition, within, tenant_id=tenant_id).values_list("tag", "block", "places")
     return ((bytes(tag), block, bytes(places)) for tag, block, places in rows)
-
-
-def _read_prepared(
-    tenant_id: UUID, spans: Sequence[TagSpan], within: dict[str, Any]
-) -> Iterable[tuple[bytes, int, bytes]]:
-    asked, place = {"tenant": tenant_id, **within}, _AT_BLOCKS if "blocks" in within else _IN_RANGE
-    of_tags, of_span = (f"{_COLUMNS}{which}{place}".encode() for which in (_OF_TAGS, _OF_SPAN))
-    tags = [span.low for span in spans if span.is_one]
-    # A span for each statement: what begins and ends by a row of another table is not looked up in the index.
-    statements = [(of_span, asked | {"begins": span.low, "ends": span.high}) for span in spans if not span.is_one]
-    if tags:
-        statements.append((of_tags, asked | {"tags": tags}))
-    check_time_left()
-    for rows in fetch_prepared_together(*statements):
-        yield from rows

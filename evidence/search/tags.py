@@ -181,6 +181,17 @@ def _digits_span(name: str, digits: str) -> TagSpan:
     return TagSpan(_SHORT[name] + low, _SHORT[name] + high + b"\xff" * HASH_DIGITS)
 
 
+def merge_spans(spans: Iterable[TagSpan]) -> list[TagSpan]:
+    """Spans that have the same tags, of which none has a tag of another."""
+    merged: list[TagSpan] = []
+    for span in sorted(spans, key=lambda span: span.low):
+        if merged and span.low < merged[-1].high:
+            merged[-1] = TagSpan(merged[-1].low, max(merged[-1].high, span.high))
+        else:
+            merged.append(TagSpan(span.low, span.high))
+    return merged
+
+
 @dataclass(frozen=True, slots=True)
 class NameLookups:
     """What only apps above this one know. ``agents``: the ids of those whose name is this, or begins with it."""

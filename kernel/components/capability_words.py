@@ -10,6 +10,7 @@ from django.utils.translation import gettext, gettext_lazy, pgettext_lazy
 from kernel.components.labels import MARKS
 from kernel.components.limits import WORDS, limit_text
 from unitools.capabilities import Capabilities
+from unitools.capabilities.wire import TMP
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -67,6 +68,8 @@ def capability_text(name: str) -> str:
             return _program(value)
         case "secret" if value:
             return _secret(value)
+        case "tmp" if not value:
+            return gettext("temporary files of any size")
         case _:
             return name
 
@@ -87,8 +90,14 @@ def kept_text(names: str) -> str:
 
 
 def capability_lines(document: dict[str, Any]) -> list[CapabilityLine]:
-    """What a manifest or a grant lets a tool reach, a line each."""
-    return [CapabilityLine(capability_text(name), name) for name in Capabilities.from_json(document).names()]
+    """What a manifest or a grant lets a tool reach, a line each, with what its bounds forbid: no bound would be none of that."""
+    capabilities = Capabilities.from_json(document)
+    names = capabilities.names()
+    # Where nothing is said of scratch space there is none, as of files; only a bound of something else has to be named.
+    names += [f"{name}:0" for name, most in sorted(capabilities.ceilings.items()) if not most and name != TMP]
+    if TMP not in capabilities.ceilings:
+        names.append("tmp")
+    return [CapabilityLine(capability_text(name), name) for name in names]
 
 
 def _file(value: str) -> str:

@@ -17,7 +17,7 @@ from drf_spectacular.generators import SchemaGenerator
 
 import access
 import toolhub.urls
-from access.roles import Role
+from access.roles import ROLE_PERMISSIONS, Role
 from tests.conftest import make_caller, make_person
 from tests.support.routes import api_routes, console_routes
 from toolhub.access_tables import list_access_rows
@@ -199,9 +199,12 @@ def test_a_rest_resource_with_its_scope_is_one_folder(
         (PAGE, "agents.view HOPRA-\n", "agents.manage HOP---\n"),
         (PAGE, "HOPRA-", "HOPRAD"),
         (PAGE, "GET orders", "GET order"),
+        (PAGE, "HOPRA-\n", "HOPRA-\nGET order agents.view HOPRA-\n"),
         (RESOURCE, "GET api_orders agents:manage", ""),
         (RESOURCE, "api_orders agents:manage", "api_orders tools:read"),
         (RESOURCE, "GET api_orders", "POST api_orders"),
+        (RESOURCE, "agents:manage\n", "agents:manage\nPOST api_orders agents:manage\n"),
+        (RESOURCE, "agents:manage\n", "agents:manage\n\n[people]\n\nGET api_orders agents.view HOPRA-\n"),
     ],
 )
 def test_no_address_is_served_whose_line_and_view_differ(
@@ -211,6 +214,52 @@ def test_no_address_is_served_whose_line_and_view_differ(
 
     with pytest.raises(ImproperlyConfigured, match="order"):
         add_package(files | {"urls.py": files["urls.py"].replace(written, instead)})
+
+
+VIEW, LINE = '@needs("agents.view")\n', "GET orders agents.view HOPRA-\n"
+
+
+@pytest.mark.req("CARD-3", "TOOLS-15")
+@pytest.mark.parametrize(
+    ("files", "name", "written", "instead"),
+    [
+        (PAGE, "pages.py", VIEW, '@needs("tools.view")\n'),
+        (PAGE, "pages.py", VIEW, ""),
+        (RESOURCE, "api.py", '"agents:manage"', '"tools:read"'),
+        (RESOURCE, "api.py", '"agents:manage"', '"agents:manage"\n    required_permission = "agents.view"'),
+    ],
+)
+def test_no_address_is_served_whose_view_was_changed_alone(
+    add_package: Callable[[dict[str, str]], None], files: dict[str, str], name: str, written: str, instead: str
+) -> None:
+    assert files[name].count(written) == 1
+
+    with pytest.raises(ImproperlyConfigured, match="order"):
+        add_package(files | {name: files[name].replace(written, instead)})
+
+
+@pytest.mark.req("CARD-3", "TOOLS-15")
+def test_no_address_is_served_whose_role_was_changed_alone(
+    add_package: Callable[[dict[str, str]], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a permission that one more role has."""
+    held = ROLE_PERMISSIONS[Role.DEVELOPER] | {"agents.view"}
+    said = "GET orders is for HOPRA-, and agents.view is held by HOPRAD"
+
+    with monkeypatch.context() as changed, pytest.raises(ImproperlyConfigured, match=said):
+        changed.setitem(ROLE_PERMISSIONS, Role.DEVELOPER, held)
+        add_package(PAGE)
+
+
+@pytest.mark.req("CARD-3", "TOOLS-15")
+def test_a_page_is_served_without_a_line_only_if_it_says_that_it_is_public(
+    add_package: Callable[[dict[str, str]], None],
+) -> None:
+    assert (PAGE["pages.py"].count(VIEW), PAGE["urls.py"].count(LINE)) == (1, 1)
+    unsaid = PAGE | {"pages.py": PAGE["pages.py"].replace(VIEW, ""), "urls.py": PAGE["urls.py"].replace(LINE, "")}
+
+    with pytest.raises(ImproperlyConfigured, match="orders is a page that neither needs a permission nor is public"):
+        add_package(unsaid)
 
 
 def test_nothing_of_an_added_package_is_left(tenant: Tenant) -> None:

@@ -65,6 +65,28 @@ def test_everything_that_a_manifest_can_ask_for_has_words_in_both_languages(docu
     assert [each.text for each in chinese if not any("\u4e00" <= letter <= "\u9fff" for letter in each.text)] == []
 
 
+@pytest.mark.parametrize(
+    ("document", "english", "chinese"),
+    [
+        (
+            {"limits": {"processes": 0, "artifacts": 0}},
+            [("artifacts at most 0", "artifacts:0"), ("processes at most 0", "processes:0")],
+            ["产出文件数不超过 0", "进程数不超过 0"],
+        ),
+        ({"tmp": None}, [("temporary files of any size", "tmp")], ["任意大小的临时文件"]),
+        ({"tmp": None, "limits": {"tmp_bytes": 1024}}, [("temporary files at most 1 KiB", "tmp:1024")], None),
+        ({"tmp": 0, "limits": {"tmp_bytes": 0}}, [], []),
+        ({}, [], []),
+    ],
+)
+def test_a_bound_of_nothing_and_scratch_space_without_a_bound_are_said(
+    document: dict[str, object], english: list[tuple[str, str]], chinese: list[str] | None
+) -> None:
+    assert [tuple(each) for each in capability_lines(document)] == english
+    with translation.override("zh-hans"):
+        assert chinese in (None, [each.text for each in capability_lines(document)])
+
+
 def test_several_are_joined_as_the_language_joins_them() -> None:
     names = "fs:read:/a, net:https://*:443"
 

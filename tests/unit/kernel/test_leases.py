@@ -1,4 +1,4 @@
-"""Leases: is one renewed for as long as the work goes on, whatever the database does meanwhile, and not after it?"""
+"""Leases: is one renewed for as long as the work goes on, whatever the database does meanwhile, and not when it hangs or is over?"""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import threading
 import pytest
 from django.db import OperationalError
 
-from kernel.leases import renew_lease
+from kernel import leases
+from kernel.leases import STALLED_AFTER_S, note_progress, renew_lease
 
 WITHIN_S, SOON_S = 10, 0.001
 
@@ -59,3 +60,24 @@ def test_one_that_is_lost_is_not_asked_for_again_and_a_failure_of_the_work_ends_
         raise ValueError("the work")
 
     assert tries == [1]
+
+
+def test_one_is_left_to_run_out_when_nothing_has_come_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, renewed = [0.0], threading.Semaphore(0)
+    monkeypatch.setattr(leases, "_now", lambda: now[0])
+
+    def renew() -> bool:
+        renewed.release()
+        return True
+
+    with renew_lease(renew, every_s=SOON_S):
+        for _ in range(5):  # longer in all than it may be silent
+            now[0] += STALLED_AFTER_S * 0.9
+            note_progress()
+            assert renewed.acquire(timeout=WITHIN_S)
+        now[0] += STALLED_AFTER_S * 1.1
+        (thread,) = [each for each in threading.enumerate() if each.name == "lease"]
+        thread.join(WITHIN_S)
+        assert not thread.is_alive()
+
+    note_progress()  # of no lease

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import threading
 import time
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -16,7 +17,8 @@ from django.core.management.base import CommandError
 from django.db import transaction
 
 from evidence import services as evidence
-from evidence.archives.bundles import SILENT_S, _open_archive, forget_bundles
+from evidence.archives import bundles
+from evidence.archives.bundles import SILENT_S, BundlePlace, _open_archive, forget_bundles
 from evidence.archives.leaves import load_leaves, load_leaves_at_hand
 from evidence.archives.object_stores import ArchiveUnavailable, FolderStore
 from evidence.archives.services import ArchiveDiffers, archive_log
@@ -36,6 +38,7 @@ from evidence.verify.merkle import leaf_hash
 from evidence.verify.tiles import pack_entries, unpack_entries
 from kernel.database.connections import one_snapshot
 from kernel.ids import encode, new_id
+from kernel.leases import note_progress
 from kernel.principal import Principal
 from tests.support.evidence_logs import seal_everything, signing_with, write_facts
 from tests.support.raw_database import sql, take_down_triggers
@@ -333,25 +336,48 @@ def test_no_snapshot_is_open_while_the_verifier_reads_the_archive(
     assert len(asked) == 2  # once by each of the two
 
 
+@pytest.mark.parametrize("archived", ["before the look", "meanwhile"])
 def test_a_month_that_is_dropped_while_the_verifier_looks_is_read_before_the_next_look(
-    log: Log, bundle: Path, monkeypatch: pytest.MonkeyPatch
+    archived: str, log: Log, bundle: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is at hand is what the look before lacked; the next one may lack more."""
     read = FolderStore.read
 
+    def archive() -> None:
+        archive_log(Log.objects.get(pk=log.pk), FolderStore(bundle.parents[3]))
+        seal_everything()
+
     def drop_more(store: FolderStore, name: str) -> bytes | None:
         monkeypatch.setattr(FolderStore, "read", read)
+        if archived == "meanwhile":
+            archive()
         empty(log, *range(256, 290))
         return read(store, name)
 
     write_facts(log.pk, 512 - log.size)
     seal_everything()
-    archive_log(Log.objects.get(pk=log.pk), FolderStore(bundle.parents[3]))
-    seal_everything()
+    if archived == "before the look":
+        archive()
     monkeypatch.setattr(FolderStore, "read", drop_more)
 
     assert found_in(log) == set()
     assert fact_at(log, 260).has_archived_leaf
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_each_bundle_that_comes_is_progress_of_who_has_a_lease(
+    count: int, log: Log, bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted = list[str]()
+
+    def note_too() -> None:
+        noted.append(threading.current_thread().name)  # a thread that reads knows of no lease
+        note_progress()
+
+    monkeypatch.setattr(bundles, "note_progress", note_too)
+
+    assert bundles.read_bundles(BundlePlace(log.pk, n) for n in range(count))[BundlePlace(log.pk, 0)]
+    assert noted == [threading.current_thread().name] * count
 
 
 def test_an_export_waits_for_an_archive_that_does_not_answer(

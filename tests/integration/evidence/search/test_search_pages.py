@@ -227,11 +227,17 @@ def test_posting_rows_are_those_of_the_tags_in_the_blocks_whichever_are_asked_fo
         "several": [exact_span("kind", "a"), exact_span("kind", "c"), TagSpan(tags[-1], tags[-1] + b"\0")],
         "a beginning": [prefix_span("tool", "a.")],
         "both": [exact_span("kind", "b"), prefix_span("tool", "a"), prefix_span("kind", "")],
+        "those within others": [
+            *(prefix_span("tool", "abc"[:letters]) for letters in range(3)),
+            exact_span("tool", "b"),
+            exact_span("kind", "a"),
+            exact_span("kind", "a"),
+        ],
     }
 
     for spans in asked.values():
         for blocks in ([7], list(range(30, 4, -1)), [39, 2, 1]):
-            found = read_posting_rows(tenant.pk, spans, blocks)
+            found = list(read_posting_rows(tenant.pk, spans, blocks))
 
             wanted = {
                 (tag, block, b"\0%c" % block)
@@ -241,6 +247,7 @@ def test_posting_rows_are_those_of_the_tags_in_the_blocks_whichever_are_asked_fo
                 if any(span.holds(tag) for span in spans)
             }
             assert {(bytes(tag), block, bytes(places)) for tag, block, places in found} == wanted
+            assert len(found) == len(wanted)
 
 
 @pytest.mark.req("CARD-6")

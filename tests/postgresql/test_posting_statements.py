@@ -1,0 +1,69 @@
+"""Posting statements: is what a search asks for bounded by its time, and looked up, however many beginnings it names?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.db import connection
+
+from evidence.search.language import MAX_TERMS, parse
+from evidence.search.posting_rows import read_posting_rows
+from evidence.search.tags import NameLookups, build_tag_query, prefix_span
+from kernel.database.postgresql.base import DatabaseWrapper
+from kernel.ids import new_id
+
+if TYPE_CHECKING:
+    from kernel.database.prepared_statements import Parameters
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[bytes, Parameters]]:
+    """Prepared statements, of each of which PostgreSQL counts the time anew."""
+    noted, ask = list[tuple[bytes, Any]](), DatabaseWrapper.ask
+
+    def note(self: DatabaseWrapper, *asked: tuple[bytes, Parameters]) -> list[list[tuple[Any, ...]]]:
+        noted.extend(asked)
+        return ask(self, *asked)
+
+    monkeypatch.setattr(DatabaseWrapper, "ask", note)
+    return noted
+
+
+@pytest.mark.req("CARD-6")
+@pytest.mark.parametrize("blocks", [range(40), [1, 90]])
+def test_all_that_a_search_names_is_asked_for_in_one_statement(
+    blocks: Any, asked: list[tuple[bytes, Parameters]]
+) -> None:
+    query = parse(" ".join(f"{letter}*" for letter in "abcdefghijklmnopqrstuvwxyz"[:MAX_TERMS]))
+    spans = build_tag_query(query, NameLookups()).spans
+    assert len(spans) > MAX_TERMS
+
+    list(read_posting_rows(new_id(), spans, blocks))
+
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize("blocks", [range(3, 6), [3, 50]])
+def test_each_beginning_is_looked_up_in_the_index(blocks: Any, asked: list[tuple[bytes, Parameters]]) -> None:
+    """By a plan that is made for any values, as one is that is prepared."""
+    tenant = new_id()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO evidence_posting (tenant_id, tag, block, places) SELECT %s, "
+            "convert_to('word:w' || lpad(n::text, 3, '0'), 'UTF8'), block, 'x' "
+            "FROM generate_series(1, 400) AS n, generate_series(0, 59) AS block",
+            [tenant],
+        )
+        cursor.execute("ANALYZE evidence_posting")
+        cursor.execute("SET LOCAL plan_cache_mode = force_generic_plan")
+        found = list(read_posting_rows(tenant, [prefix_span("word", "w01"), prefix_span("word", "w02")], blocks))
+        [(statement, values)] = asked
+        [plan] = connection.ask((b"EXPLAIN " + statement, values))  # type: ignore[attr-defined]
+    lines = [line for (line,) in plan]
+
+    assert len(found) == 2 * 10 * len(blocks)
+    assert len([line for line in lines if "Index Cond" in line and "tag >= span.begins" in line]) == 1, lines
+    assert [line for line in lines if "Seq Scan" in line] == []
