@@ -10,7 +10,7 @@ from django.db import connection
 from evidence.search.language import MAX_TERMS, parse
 from evidence.search.posting_rows import read_posting_rows
 from evidence.search.tags import NameLookups, build_tag_query, prefix_span
-from kernel.database.postgresql.base import DatabaseWrapper
+from kernel.database.postgresql.base import ROLE, DatabaseWrapper
 from kernel.ids import new_id
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def test_all_that_a_search_names_is_asked_for_in_one_statement(
 
 @pytest.mark.parametrize("blocks", [range(3, 6), [3, 50]])
 def test_each_beginning_is_looked_up_in_the_index(blocks: Any, asked: list[tuple[bytes, Parameters]]) -> None:
-    """By a plan that is made for any values, as one is that is prepared."""
+    """Joined, all rows of the blocks would be read and held against each of them."""
     tenant = new_id()
     with connection.cursor() as cursor:
         cursor.execute(
@@ -58,10 +58,12 @@ def test_each_beginning_is_looked_up_in_the_index(blocks: Any, asked: list[tuple
             [tenant],
         )
         cursor.execute("ANALYZE evidence_posting")
-        cursor.execute("SET LOCAL plan_cache_mode = force_generic_plan")
+        cursor.execute(f"SET LOCAL ROLE {ROLE}")  # behind the walls, as requests search
+        cursor.execute("SELECT set_config('app.tenant', %s, true)", [str(tenant)])
         found = list(read_posting_rows(tenant, [prefix_span("word", "w01"), prefix_span("word", "w02")], blocks))
         [(statement, values)] = asked
         [plan] = connection.ask((b"EXPLAIN " + statement, values))  # type: ignore[attr-defined]
+        cursor.execute("SET LOCAL ROLE NONE")
     lines = [line for (line,) in plan]
 
     assert len(found) == 2 * 10 * len(blocks)
