@@ -21,7 +21,6 @@ def order_by_turn(waiting: QuerySet[Any], *, tenant: str, served: QuerySet[Any],
     of_tenant = {tenant: OuterRef(tenant)}
     leased = waiting.model._default_manager.filter(**of_tenant, lease_until__gt=database_time())
     last = served.filter(**of_tenant).order_by(f"-{served_at}").values(served_at)[:1]
-    return waiting.annotate(
-        is_served=Exists(leased),
-        served_at=Coalesce(Subquery(last), F("changed_at")),
-    ).order_by("is_served", "served_at", "changed_at")
+    told = waiting.annotate(is_served=Exists(leased), served_at=Coalesce(Subquery(last), F("changed_at")))
+    ordered: QuerySet[Any] = told.order_by("is_served", "served_at", "changed_at")
+    return ordered
