@@ -21,6 +21,7 @@ from invocations.run.server_probe import (
     tail_text,
 )
 from invocations.sandbox.base import Limits, Profile, RunStatus
+from invocations.sandbox.results import PROCESSOR
 from registry.dependencies.failures import CannotBuild, Failure
 from unitools.mcp_listings import compute_json_digest
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from registry.models import ToolVersion
     from unitools.manifest import Manifest
 
-WALL_MS = 60_000  # frameworks are large: what they import takes seconds on a host that is loaded
+WALL_MS, CPU_S = 60_000, 60  # frameworks are large: what they import takes seconds on a host that is loaded
 RESULT_BYTES, RESULT_DEPTH = 1024 * 1024, 64
 DESCRIBE = "describe"
 _NOT_TRIED = (RunStatus.START_FAILED, RunStatus.LOST, RunStatus.CANCELLED)
@@ -87,7 +88,7 @@ def probe_object(version: ToolVersion, folder: Path, beat: Callable[[], None]) -
 def _build_limits(manifest: Manifest) -> Limits:
     return Limits(
         wall_ms=WALL_MS,
-        cpu_s=WALL_MS // 1000,
+        cpu_s=CPU_S,
         memory_bytes=manifest.limit("memory_bytes"),
         result_bytes=RESULT_BYTES,
         result_depth=RESULT_DEPTH,
@@ -100,6 +101,8 @@ def describe_failure(outcome: RunOutcome) -> Failure:
         return not_tried(outcome)
     output = tail_text(outcome.stderr or outcome.stdout)
     match outcome.status:
+        case RunStatus.TIMED_OUT if outcome.error_code == PROCESSOR:
+            message = f"The object used {CPU_S} seconds of processor time, all that it has, before it was made."
         case RunStatus.TIMED_OUT | RunStatus.LOAD_TIMED_OUT:
             message = f"The object was not made within {WALL_MS // 1000} seconds."
         case RunStatus.OUT_OF_MEMORY:

@@ -20,6 +20,7 @@ from invocations.problems import ImageMissing
 from invocations.run.staged_packages import find_run_image, stage_package
 from invocations.sandbox.base import Limits, Profile, RunStatus, SandboxCall
 from invocations.sandbox.factory import current_sandbox
+from invocations.sandbox.results import PROCESSOR
 from kernel.database.connections import release_connection
 from kernel.problems import Problem
 from registry.dependencies.failures import CannotBuild, CannotBuildYet, Failure
@@ -101,6 +102,10 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         "The server wants other arguments: name them (in the console: Arguments; in the manifest: "
         f"implementation.server.arguments) {_SUBMIT}",
     ),
+)
+_SPENT = (
+    "Give it arguments or an environment with which it prepares less when it starts, such as no index and no model, "
+    f"{_SUBMIT} Or use another version of it."
 )
 _OTHERWISE = (
     f"Read what the server says below. Correct its arguments, environment, dependencies or constraints, {_SUBMIT}"
@@ -215,16 +220,19 @@ def describe_failure(outcome: RunOutcome) -> Failure:
     output = tail_text(outcome.stderr or outcome.stdout)
     if outcome.status in _NOT_ITS_DOING:
         return not_tried(outcome)
+    otherwise = _OTHERWISE
     match outcome.status:
+        case RunStatus.TIMED_OUT if outcome.error_code == PROCESSOR:
+            message = f"The server used {CPU_S} seconds of processor time, all that it has, before it listed its tools."
+            otherwise = _SPENT
         case RunStatus.TIMED_OUT | RunStatus.LOAD_TIMED_OUT:
             message = f"The server did not list its tools within {WALL_MS // 1000} seconds."
         case RunStatus.OUT_OF_MEMORY:
             message = "The server did not list its tools within its memory."
         case _:
             message = f"The server does not start: {outcome.error_type} {outcome.error_message}".rstrip()
-    return Failure(
-        "server_unstartable", clean_text(message)[:400], _find_remedy(f"{output}\n{outcome.error_message}"), output
-    )
+    remedy = _find_remedy(f"{output}\n{outcome.error_message}", otherwise)
+    return Failure("server_unstartable", clean_text(message)[:400], remedy, output)
 
 
 def not_tried(outcome: RunOutcome) -> Failure:
@@ -247,11 +255,11 @@ def listing_differs(why: str, differences: str = "") -> Failure:
     )
 
 
-def _find_remedy(text: str) -> str:
+def _find_remedy(text: str, otherwise: str) -> str:
     for pattern, remedy in _REMEDIES:
         if found := re.search(pattern, text):
             return remedy.format(next((each for each in found.groups() if each), ""))
-    return _OTHERWISE
+    return otherwise
 
 
 def tail_text(text: str) -> str:

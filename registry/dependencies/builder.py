@@ -100,6 +100,7 @@ class Builder:
     ) -> None:
         self.is_stopped, self.tell, self.probe, self.errand = is_stopped, tell, probe, errand
         self.look_here_at = self.collect_at = 0.0
+        self.kinds = [self._do_claimed, self._do_errand, self._tend_folders]  # whose turn it is first
         self.pauses: dict[str, tuple[int, float]] = {}  # of what could not be made here: how often, and not before when
 
     def pass_once(self) -> bool:
@@ -116,13 +117,24 @@ class Builder:
             return claimed is not None and states.write_failed(claimed, failure)
 
     def _next(self) -> bool:
+        """The three kinds of work by turns: what is made for a tenant may take minutes, and none waits for all of another."""
         states.queue_wanted()
+        for place, do_one in enumerate(self.kinds, 1):
+            if do_one():
+                self.kinds = [*self.kinds[place:], *self.kinds[:place]]
+                return True
+        return False
+
+    def _do_claimed(self) -> bool:
         claimed = states.claim_next()
         if claimed is not None:
             self._work_on(claimed)
-            return True
-        if self.errand is not None and self.errand.do_next(self.is_stopped):
-            return True
+        return claimed is not None
+
+    def _do_errand(self) -> bool:
+        return self.errand is not None and self.errand.do_next(self.is_stopped)
+
+    def _tend_folders(self) -> bool:
         self._collect()
         return self._make_missing()
 

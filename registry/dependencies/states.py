@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, Q, Subquery
+from django.db.models import Exists, F, OuterRef, Q
 from django.utils import timezone
 
 from evidence import services as evidence
@@ -30,6 +30,7 @@ from kernel.database.connections import database_time
 from kernel.principal import Principal
 from kernel.problems import Conflict
 from registry.dependencies import failures
+from registry.dependencies.tenant_order import order_by_turn
 from registry.models import (
     DEPENDENCY_TRANSITIONS,
     Dependencies,
@@ -193,12 +194,8 @@ def claim_next() -> Dependencies | None:
     """The next version to resolve or build, for this process alone until its lease runs out."""
     waiting = Dependencies.objects.filter(_free(), state__in=IN_WORK)
     waiting = waiting.exclude(version__review_state=VersionState.REFUSED)
-    # Who has submitted many is in nobody's way: the turn is that of the tenant that was served longest ago.
-    tenants = Dependencies.objects.filter(version__tool__tenant_id=OuterRef("version__tool__tenant_id"))
-    waiting = waiting.annotate(
-        is_served=Exists(tenants.filter(lease_until__gt=database_time())),
-        served_at=Subquery(tenants.exclude(state__in=IN_WORK).order_by("-changed_at").values("changed_at")[:1]),
-    ).order_by("is_served", F("served_at").asc(nulls_first=True), "changed_at")
+    served = Dependencies.objects.exclude(state__in=IN_WORK)
+    waiting = order_by_turn(waiting, tenant="version__tool__tenant_id", served=served, served_at="changed_at")
     for pk in waiting.values_list("pk", flat=True)[:BATCH]:
         claimed = _claim(pk)
         if claimed is not None:

@@ -1,7 +1,7 @@
 """Import lister: what workers do for imports, whose servers are started in a box to see what they list.
 
 The package is resolved and installed as the dependencies of a version are; nothing of it is run but in the box. Whoever is at it holds
-a lease; what a worker has left is taken by the next who looks.
+a lease; what a worker has left is taken by the next who looks. When a lease has ended it says until when the tenant was served.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import DatabaseError, transaction
 from django.db.models import F, Q
+from django.utils import timezone
 
 from kernel.database.connections import database_time, release_connection
 from kernel.principal import Principal
@@ -24,6 +25,7 @@ from kernel.problems import Problem
 from registry.dependencies import build_steps
 from registry.dependencies.failures import CannotBuild, CannotBuildYet, Failure, unexpected_failure, worker_lost
 from registry.dependencies.pip import ProgressHooks
+from registry.dependencies.tenant_order import order_by_turn
 from registry.imports.models import Import, ImportKind, ImportState
 from registry.imports.services import keep_listing
 from unitools.npm_names import is_of_npm
@@ -91,11 +93,16 @@ class _Claim:
     def give_back(self) -> None:
         self._mine().update(lease_until=None, worker="", attempt=F("attempt") - 1, progress=[])
 
+    def put_off(self, why: str) -> None:
+        """Behind what else waits. The attempt counts."""
+        self._mine().update(lease_until=database_time(), changed_at=timezone.now(), worker="", progress=[why])
+
     @transaction.atomic
     def keep(self, found: ListedServer) -> None:
         row = self._mine().select_for_update().first()
         if row is None:
             return
+        row.lease_until = database_time()
         row.source = row.source | {"found": {"version": found.version, "start": found.start}}
         keep_listing(row, found.listing, by=Principal.system("imports", tenant_id=row.tenant_id))
 
@@ -105,7 +112,7 @@ class _Claim:
         if row is None:
             return
         row.state, row.failure = ImportState.FAILED, failure.to_json()
-        row.progress, row.lease_until, row.worker = [], None, ""
+        row.progress, row.lease_until, row.worker = [], database_time(), ""
         row.save(update_fields=["state", "failure", "progress", "lease_until", "worker", "changed_at"])
 
 
@@ -132,9 +139,7 @@ class ImportLister:
             if row.attempt >= min(error.attempts, MAX_ATTEMPTS):
                 claim.fail(error.failure)
             else:
-                claim._mine().update(
-                    lease_until=None, worker="", progress=[f"{error.failure.message} It is tried again."]
-                )
+                claim.put_off(f"{error.failure.message} It is tried again.")
         except CannotBuild as error:
             claim.fail(error.failure)
         except Problem as problem:
@@ -169,7 +174,9 @@ def _waiting() -> Any:
 
 @transaction.atomic
 def _claim() -> Import | None:
-    row = _waiting().select_for_update(skip_locked=True).order_by("changed_at").first()
+    served = Import.objects.filter(kind=ImportKind.PACKAGE, lease_until__isnull=False)
+    waiting = order_by_turn(_waiting(), tenant="tenant_id", served=served, served_at="lease_until")
+    row = waiting.select_for_update(skip_locked=True).first()
     if row is None:
         return None
     if row.attempt >= MAX_ATTEMPTS:

@@ -17,7 +17,7 @@ from kernel.components.sentences import describe_problem, translate_sentence
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.http.pagination import fetch_page
 from kernel.ids import decode
-from kernel.problems import NotFound, Problem
+from kernel.problems import Conflict, NotFound, Problem
 from registry.imports import drafts as import_drafts
 from registry.imports import next_versions, services, submissions
 from registry.imports.forms import ManifestForm, PackageForm, RemoteForm, SourceDocumentForm, ToolDraftForm
@@ -312,9 +312,12 @@ def import_remove(request: ConsoleRequest, import_id: UUID) -> HttpResponse:
 
 
 def _draft_page(
-    request: ConsoleRequest, row: Import, draft: ImportDraft, form: ToolDraftForm, whole: ManifestForm
+    request: ConsoleRequest, row: Import, draft: ImportDraft, form: ToolDraftForm, whole: ManifestForm, *, is_told: bool
 ) -> HttpResponse:
+    """``is_told``: that the draft was changed meanwhile. Who is not, and made a mistake, keeps the digest of what they read."""
     base = import_drafts.find_base(row, draft)
+    now = import_drafts.compute_draft_digest([draft])
+    read = now if is_told else request.POST.get("seen", "")
     context = {
         "section": "imports",
         "import": row,
@@ -324,7 +327,8 @@ def _draft_page(
         "base": base,
         "changes": shown_changes(draft["changes"]),
         "diff": diff_documents(base.manifest, draft["document"]) if base else None,
-        "seen": import_drafts.compute_draft_digest([draft]),
+        "seen": read if form.is_bound else now,
+        "seen_whole": read if whole.is_bound else now,
     }
     status = 422 if form.is_bound or whole.is_bound else 200
     return render_page(request, "imports/draft.html", context, status=status)
@@ -345,7 +349,8 @@ def _add_findings(form: Form, problem: Problem) -> None:
 @needs("tools.submit")
 def import_draft(request: ConsoleRequest, import_id: UUID, tool: str) -> HttpResponse:
     """Context: import, draft (ImportDraft), form (ToolDraftForm), whole (ManifestForm), base (ToolVersion or None), changes, diff,
-    seen (the draft's digest). POST with ``whole`` sends the manifest as a text, else the fields.
+    seen, seen_whole (digests of the draft that each form was filled from). POST with ``whole`` sends the manifest as a text, else
+    the fields.
     """
     row = _find(request, import_id)
     draft = services.find_draft(row, tool)
@@ -354,6 +359,7 @@ def import_draft(request: ConsoleRequest, import_id: UUID, tool: str) -> HttpRes
     form = ToolDraftForm(request.POST if is_fields else None, draft=draft)
     whole = ManifestForm(request.POST if is_whole else None, draft=draft)
     sent: Form = whole if is_whole else form
+    is_told = False
     if request.method == "POST" and sent.is_valid():
         document = whole.cleaned_data["text"] if is_whole else form.apply_to(draft["document"])
         try:
@@ -369,10 +375,11 @@ def import_draft(request: ConsoleRequest, import_id: UUID, tool: str) -> HttpRes
             if problem.status >= 500:
                 raise
             _add_findings(sent, problem)
+            is_told = isinstance(problem, Conflict)
         else:
             messages.success(request, gettext("The draft was saved."))
             return redirect("import", row.pk)
-    return _draft_page(request, row, draft, form, whole)
+    return _draft_page(request, row, draft, form, whole, is_told=is_told)
 
 
 @require_POST

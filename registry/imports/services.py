@@ -183,7 +183,8 @@ def import_package(
     row = _open(ImportKind.PACKAGE, group, source | keep_effects(effects), by=by)
     row.state, row.wanted = ImportState.LISTING, list(wanted)
     row.failure, row.progress, row.attempt, row.worker = {}, [], 0, ""
-    row.lease_until = database_time()  # whoever was at it has lost it
+    if row.lease_until:  # whoever was at it has lost it
+        row.lease_until = min(row.lease_until, database_time())
     _save(row, "wanted", "attempt")
     return row
 
@@ -254,7 +255,7 @@ def _keep_content(
     """What the source says now, and drafts of what it says otherwise than the catalogue has it."""
     row.pack_content(data)
     row.digest, row.offered, row.state, row.read_at = digest, offered, ImportState.READ, database_time()
-    row.failure, row.progress, row.wanted, row.refusals, row.lease_until, row.worker = {}, [], [], [], None, ""
+    row.failure, row.progress, row.wanted, row.refusals, row.worker = {}, [], [], [], ""
     propose_drafts(row, wanted, candidates=candidates, document=document)
     _save(row, "content", "digest", "offered", "wanted", "drafts", "unproposed", "refusals", "read_at")
     evidence.record(

@@ -132,8 +132,13 @@ def test_an_address_that_no_hub_may_call_is_refused(url: str, capsys: pytest.Cap
     ("answer", "said"),
     [
         (answer_with(b"<html>", content_type="text/html"), "which is no message of MCP"),
-        (answer_with(b"", status="404 Not Found"), "It speaks no MCP over HTTP there"),
-        (answer_with(b"", status="302 Found", location="https://localhost/"), "The server answered 302."),
+        (answer_with(b"", status="404 Not Found"), "The server answered 404. It speaks no MCP over HTTP there"),
+        (
+            answer_with(b"", status="302 Found", location="https://localhost/"),
+            "The server answered 302. It leads to another address, and nobody follows it there: give that one.",
+        ),
+        (answer_with(b"", status="503 Service Unavailable"), "The server answered 503. It has trouble of its own"),
+        (answer_with(b"", status="429 Too Many Requests"), "too much to do: try again later."),
         (
             answer_with(
                 json.dumps(

@@ -170,13 +170,20 @@ def list_tools(url: str, headers: Headers) -> Listing:
     except StatusRefused as refused:
         if refused.status in _OF_ACCESS:
             raise CannotRun(_denied(refused, server)) from refused
-        raise CannotRun(
-            f"{refused} It speaks no MCP over HTTP there; servers of before 2025-03-26 are not spoken to."
-        ) from refused
+        raise CannotRun(f"{refused} {_explain_status(refused.status)}") from refused
     except (RequestRefused, ServerUnfit, ServerEnded) as error:
         raise CannotRun(
             f"The server does not list its tools: {format_shown(str(error), 300) or 'it ended its answer.'}"
         ) from error
+
+
+def _explain_status(status: int) -> str:
+    """As the page of a hub tells it (``registry.imports.remote_lists``)."""
+    if status == 429 or status >= 500:
+        return "It has trouble of its own, or too much to do: try again later."
+    if 300 <= status < 400:
+        return "It leads to another address, and nobody follows it there: give that one."
+    return "It speaks no MCP over HTTP there; servers of before 2025-03-26 are not spoken to."
 
 
 def _denied(refused: StatusRefused, server: _Server) -> str:

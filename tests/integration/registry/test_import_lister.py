@@ -6,18 +6,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kernel.database.connections import database_time
+from registry.dependencies import find_dependency_folder, store
 from registry.dependencies.builder import Builder
-from registry.dependencies.failures import CannotBuild, Failure
+from registry.dependencies.failures import CannotBuild, CannotBuildYet, Failure
 from registry.imports import services as imports
 from registry.imports.lister import ImportLister, ListedServer
 from registry.imports.models import Import, ImportState
 from tests.support.dependencies import FIRST, nothing
+from tests.support.wheels import make_wheel
 from unitools.mcp_listings import Listing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from registry.models import ToolVersion
     from tests.conftest import Person
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -45,7 +49,9 @@ def test_a_server_is_listed_by_the_loop_and_drafted_as_wanted(developer: Person,
     do_all(list_server)
 
     row = Import.objects.get(pk=row.pk)
-    assert (row.state, row.source["found"]["version"], row.lease_until) == (ImportState.READ, "1.0", None)
+    assert (row.state, row.source["found"]["version"], row.worker) == (ImportState.READ, "1.0", "")
+    assert row.lease_until is not None
+    assert row.lease_until <= database_time()
     assert [each["id"] for each in row.drafts] == ["acme.first.look"]
     page = developer.client().get(f"/bring/{row.wire_id}").text
     assert "acme.first.look" in page
@@ -92,3 +98,71 @@ def test_what_was_asked_anew_meanwhile_is_not_overwritten(developer: Person, whe
 
     row = Import.objects.get(pk=row.pk)
     assert (row.state, row.source["found"]["start"]["arguments"]) == (ImportState.READ, ["--new"])
+
+
+HANGS = Failure("server_unstartable", "The server did not list its tools within 60 seconds.", "Mend it.")
+
+
+def list_in_turn(then: Callable[[str], object] = nothing) -> list[str]:
+    """The groups of all imports whose servers hang, in the order in which they hold the host. ``then``: done after each."""
+    order: list[str] = []
+
+    def hang(source: dict[str, Any], *_: Any) -> ListedServer:
+        order.append(source["start"]["arguments"][0])
+        raise CannotBuildYet(HANGS, attempts=2)
+
+    builder = Builder(tell=nothing, errand=ImportLister(hang))
+    while builder.pass_once():
+        then(order[-1])
+        assert len(order) < 20
+    return order
+
+
+def bring(group: str, by: Person, package: str = PACKAGE) -> Import:
+    return imports.import_package(package=package, group=f"acme.{group}", arguments=[group], by=by.by)
+
+
+@pytest.mark.req("BRING-2")
+def test_a_tenant_whose_servers_hang_is_in_nobodys_way(developer: Person, stranger: Person, wheels: Path) -> None:
+    for group in ("one", "two", "three"):
+        bring(group, developer)
+    bring("theirs", stranger)
+
+    order = list_in_turn()
+
+    assert order[:3] == ["one", "theirs", "two"]  # one that hangs is behind the others of its tenant, too
+    assert sorted(order) == sorted(["one", "two", "three", "theirs"] * 2)
+    assert not Import.objects.exclude(state=ImportState.FAILED).exists()
+
+
+@pytest.mark.req("BRING-2")
+def test_who_asks_anew_at_once_has_been_served_all_the_same(developer: Person, stranger: Person, wheels: Path) -> None:
+    for group in ("one", "two", "three", "four"):
+        bring(group, developer)
+    done = list[str]()
+
+    def ask_anew(group: str) -> None:
+        done.append(group)
+        if len(done) <= 3 and group != "theirs":
+            bring(group, developer)
+        if len(done) == 1:
+            bring("theirs", stranger)
+
+    assert list_in_turn(ask_anew)[:4] == ["one", "two", "theirs", "three"]
+
+
+@pytest.mark.req("BRING-2", "SVC-9")
+def test_what_a_host_lacks_does_not_wait_for_all_imports(
+    ready: ToolVersion, developer: Person, wheels: Path, settings: Any, tmp_path: Path
+) -> None:
+    """What is enabled is called on this host, too; one tenant may have hundreds of imports."""
+    make_wheel(wheels, "other")
+    for group in ("one", "two", "three"):
+        bring(group, developer, "other")
+    settings.TOOLHUB_DEPENDENCY_DIR = str(tmp_path / "another host")
+    built = list[bool]()
+
+    list_in_turn(lambda _: built.append(store.folder_of_lock(ready.dependencies.lock_digest).is_dir()))
+
+    assert built[:2] == [False, True]
+    assert find_dependency_folder(ready) is not None

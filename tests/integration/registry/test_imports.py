@@ -382,11 +382,13 @@ def test_a_document_that_is_read_anew_meanwhile_is_not_chosen_from_as_it_was(
         imports.choose_tools(import_id=row.pk, names=["op0"], by=developer.by)
 
 
+def read_all_seen(page: str) -> list[str]:
+    """What each form says of the drafts that it shows."""
+    return re.findall(r'name="seen" value="(sha256:[0-9a-f]{64})"', page)
+
+
 def read_seen(page: str) -> str:
-    """What a form says of the drafts that it shows."""
-    found = re.search(r'name="seen" value="(sha256:[0-9a-f]{64})"', page)
-    assert found, page
-    return found[1]
+    return read_all_seen(page)[0]
 
 
 @pytest.mark.req("BRING-1")
@@ -409,6 +411,37 @@ def test_two_who_correct_one_draft_write_over_each_other_knowingly_only(develope
     again = {"seen": read_seen(late.text), "description": "Mine."}
     assert mine.post(draft, fields | again).status_code == 302
     assert Import.objects.get().drafts[0]["document"]["description"] == "Mine."
+
+
+@pytest.mark.req("BRING-1")
+@pytest.mark.parametrize(
+    ("mistake", "place"),
+    [
+        pytest.param({"description": "", "timeout_ms": "5000"}, 0, id="no description"),
+        pytest.param({"description": "Mine.", "timeout_ms": "0"}, 0, id="no time"),
+        pytest.param({"whole": "1", "text": "{"}, 1, id="broken JSON"),
+    ],
+)
+def test_a_mistake_in_a_form_does_not_make_its_author_write_over_another(
+    developer: Person, operator: Person, mistake: dict[str, str], place: int
+) -> None:
+    row = imports.import_document(data=write_json(make_shop_document()), wanted=["getItem"], by=developer.by)
+    draft = f"/bring/{row.wire_id}/drafts/service.shop.getitem"
+    fields = {"side_effect": "Read", "safety_class": "Low", "timeout_ms": "5000", "description": "Mine."}
+    whole = {"whole": "1", "text": json.dumps(row.drafts[0]["document"])}
+    mine, theirs = developer.client(), operator.client()
+    shown = {"seen": read_seen(mine.get(draft).text)}
+    assert theirs.post(draft, fields | shown | {"description": "Theirs."}).status_code == 302
+
+    wrong = mine.post(draft, (fields if place == 0 else {}) | shown | mistake)
+    corrected = (fields, whole)[place] | {"seen": read_all_seen(wrong.text)[place]}
+    late = mine.post(draft, corrected)
+
+    assert (wrong.status_code, late.status_code) == (422, 422)
+    assert "The draft was changed after you opened it." in late.text
+    assert Import.objects.get().drafts[0]["document"]["description"] == "Theirs."
+    assert read_all_seen(wrong.text)[1 - place] != shown["seen"]  # the other form shows what there is now
+    assert mine.post(draft, corrected | {"seen": read_all_seen(late.text)[place]}).status_code == 302
 
 
 @pytest.mark.req("BRING-1")
