@@ -96,9 +96,8 @@ def _renew(job: ExportJob) -> bool:
 def _advance(job: ExportJob) -> ExportJob:
     try:
         with renew_lease(lambda: _renew(job), every_s=settings.TOOLHUB_LEASE_S / 3):
-            rows, upto = select_facts(
-                job
-            )  # facts stay as they are, and old ones may have to be read from an archive first
+            # In no transaction: facts stay as they are, and old ones may have to be read from an archive first.
+            rows, upto = select_facts(job)
         with transaction.atomic():
             _piece(job, rows, upto)
             inject_fault("export.before_commit")
