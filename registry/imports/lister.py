@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import DatabaseError, transaction
 from django.db.models import F, Q
-from django.utils import timezone
 
 from kernel.database.connections import database_time, release_connection
 from kernel.principal import Principal
@@ -95,7 +94,7 @@ class _Claim:
 
     def put_off(self, why: str) -> None:
         """Behind what else waits. The attempt counts."""
-        self._mine().update(lease_until=database_time(), changed_at=timezone.now(), worker="", progress=[why])
+        self._mine().update(lease_until=database_time(), changed_at=database_time(), worker="", progress=[why])
 
     @transaction.atomic
     def keep(self, found: ListedServer) -> None:
