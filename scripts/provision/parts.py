@@ -92,6 +92,7 @@ ALSO_WITH_SQLITE = (
     "tests/integration/access/policies/test_policies.py",
     "tests/integration/api/test_list_queries.py",
     "tests/integration/evidence/archives/test_archived_leaves.py",
+    "tests/integration/evidence/archives/test_verified_archives.py",
     "tests/integration/evidence/deliveries/test_delivery_queues.py",
     "tests/integration/evidence/erasures/test_erasure.py",
     "tests/integration/evidence/erasures/test_overwritten_pages.py",
