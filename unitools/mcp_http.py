@@ -48,6 +48,21 @@ class StatusRefused(Exception):
         super().__init__(f"The server answered {status}.")
         self.status = status
 
+    @property
+    def is_denial(self) -> bool:
+        """It asks who is there, or will not have them."""
+        return self.status in (401, 403)
+
+    @property
+    def is_trouble(self) -> bool:
+        """Of the server's own, or it has too much to do."""
+        return self.status == 429 or self.status >= 500
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """It leads to another address, where nobody follows."""
+        return 300 <= self.status < 400
+
 
 class HttpAnswer:
     """``headers`` by small names; ``pieces`` of the body as they come."""

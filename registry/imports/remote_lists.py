@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from unitools.mcp_http import Headers
 
 DEADLINE_S = 20.0  # of all requests for one list: a slow server holds a web process that long
-_OF_ACCESS = (401, 403)
 _ANY_STATUS = range(100, 600)
 
 
@@ -83,7 +82,7 @@ def _ask(url: str, headers: Headers, redact: Callable[[str], str]) -> Listing:
         try:
             return _list(url, headers, MODERN, redact, ends)
         except StatusRefused as refused:
-            if refused.status in _OF_ACCESS:
+            if refused.is_denial:
                 raise
         except (RequestRefused, ServerUnfit, ServerEnded):
             pass  # perhaps it is an older one
@@ -102,17 +101,17 @@ def _ask(url: str, headers: Headers, redact: Callable[[str], str]) -> Listing:
 
 
 def _explain_status(refused: StatusRefused) -> SourceUnreachable:
-    if refused.status in _OF_ACCESS:
+    if refused.is_denial:
         return SourceUnreachable(
             f"The server answered {refused.status}.",
             remedy="Name the secret that it asks for, and type a token with which its list is read.",
         )
-    if refused.status == 429 or refused.status >= 500:
+    if refused.is_trouble:
         return SourceUnreachable(
             f"The server answered {refused.status}.",
             remedy="It has trouble of its own, or too much to do: try again later.",
         )
-    if 300 <= refused.status < 400:
+    if refused.is_elsewhere:
         return SourceUnreachable(
             f"The server answered {refused.status}.",
             remedy="It leads to another address, and nobody follows it there: give that one.",

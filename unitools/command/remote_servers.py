@@ -39,7 +39,6 @@ OWN_TOKEN = "MCP_ACCESS_TOKEN"  # noqa: S105  the name of an environment variabl
 _METADATA = "/.well-known/oauth-protected-resource"
 _NOT_SIGNED_IN = 401
 _PIECE_BYTES = 1 << 16
-_OF_ACCESS = (401, 403)
 _SECRET = re.compile(r"([A-Z][A-Z0-9_]{0,63})(?:=(?:(bearer|basic)|header:([!#$%&'*+.^_`|~0-9A-Za-z-]{1,100})))?")
 
 
@@ -161,27 +160,27 @@ def list_tools(url: str, headers: Headers) -> Listing:
     try:
         return _list(server, MODERN)
     except StatusRefused as refused:
-        if refused.status in _OF_ACCESS:
+        if refused.is_denial:
             raise CannotRun(_denied(refused, server)) from refused
     except (RequestRefused, ServerUnfit, ServerEnded):
         pass  # perhaps it is an older one
     try:
         return _list(server, "")
     except StatusRefused as refused:
-        if refused.status in _OF_ACCESS:
+        if refused.is_denial:
             raise CannotRun(_denied(refused, server)) from refused
-        raise CannotRun(f"{refused} {_explain_status(refused.status)}") from refused
+        raise CannotRun(f"{refused} {_explain_status(refused)}") from refused
     except (RequestRefused, ServerUnfit, ServerEnded) as error:
         raise CannotRun(
             f"The server does not list its tools: {format_shown(str(error), 300) or 'it ended its answer.'}"
         ) from error
 
 
-def _explain_status(status: int) -> str:
+def _explain_status(refused: StatusRefused) -> str:
     """As the page of a hub tells it (``registry.imports.remote_lists``)."""
-    if status == 429 or status >= 500:
+    if refused.is_trouble:
         return "It has trouble of its own, or too much to do: try again later."
-    if 300 <= status < 400:
+    if refused.is_elsewhere:
         return "It leads to another address, and nobody follows it there: give that one."
     return "It speaks no MCP over HTTP there; servers of before 2025-03-26 are not spoken to."
 
