@@ -78,7 +78,8 @@ class Production:
                 return self.worker
             self.worker.stop()
         worker = self.begin_worker(**settings)
-        worker.wait_for(lambda: " ready." in worker.said(), "the worker is ready")
+        said = (" ready.", "The notifications of PostgreSQL are heard")
+        worker.wait_for(lambda: all(each in worker.said() for each in said), "the worker is ready")
         return worker
 
     def begin_worker(self, **settings: str) -> Process:

@@ -143,6 +143,7 @@ def listening(waiting: Waiting, monkeypatch: pytest.MonkeyPatch) -> Iterator[thr
     stop, count = threading.Event(), waiting.left
     waiting.left = 0
     monkeypatch.setattr(listener, "claim_next_call", waiting.claim)
+    monkeypatch.setattr(listener, "has_queued_calls", lambda: waiting.left > 0)
     monkeypatch.setattr(listener, "run_claimed_call", waiting.run)
     monkeypatch.setattr(claims.places, "taken", lambda: waiting.taken)
     thread = threading.Thread(target=listener.listen_for_notifications, args=(stop,))

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 import psycopg
 from django.conf import settings
-from django.db import close_old_connections
+from django.db import DatabaseError, InterfaceError, close_old_connections
 
 from invocations.models import WorkClass
-from invocations.queue.claims import claim_next_call, places
+from invocations.queue.claims import claim_next_call, has_queued_calls, places
 from invocations.queue.notify import CALLS, CHANNEL, REPLAYS
 from invocations.replays.worker import run_next_batch
 from invocations.run.execution import run_claimed_call
 from invocations.sandbox.factory import current_sandbox
-from kernel.database.connections import open_direct_connection
+from kernel.database.connections import open_direct_connection, release_connection
 
 if TYPE_CHECKING:
     import threading
@@ -86,7 +86,7 @@ def listen_for_notifications(stop: threading.Event) -> None:
         while not stop.is_set():
             try:
                 _listen(stop, work)
-            except psycopg.Error as error:
+            except (psycopg.Error, DatabaseError, InterfaceError) as error:
                 log.warning("The notifications of PostgreSQL are not heard, and listened for again: %s", error)
                 stop.wait(LISTEN_AGAIN_S)
         pool.shutdown(wait=False, cancel_futures=True)
@@ -95,8 +95,14 @@ def listen_for_notifications(stop: threading.Event) -> None:
 def _listen(stop: threading.Event, work: NotifiedWork) -> None:
     with open_direct_connection() as ear:
         ear.execute(f"LISTEN {CHANNEL}")
-        for what in (CALLS, REPLAYS):  # of which nobody heard before
-            work.begin(what)
+        # Of which nobody heard before. Looked for here, so that afterwards no thread begins a call that it was not notified of.
+        try:
+            if has_queued_calls():
+                work.begin(CALLS)
+        finally:
+            release_connection()
+        work.begin(REPLAYS)
+        log.info("The notifications of PostgreSQL are heard")
         while not stop.is_set():
             for notified in ear.notifies(timeout=LOOK_AT_STOP_S, stop_after=1):
                 work.begin(notified.payload)
