@@ -15,9 +15,16 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def shared_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     with world_at(tmp_path_factory.mktemp("crash")) as found:
         yield found
+
+
+@pytest.fixture
+def world(shared_world: World) -> Iterator[World]:
+    """The one of all modules. Where a test has let runs go before their time, those of the next test stay for it again."""
+    yield shared_world
+    shared_world.store.let_go.clear()
 
 
 @pytest.fixture(scope="session")

@@ -61,7 +61,6 @@ class StopPoint:
 @contextmanager
 def killed_worker(world: World, faults: dict[str, str]) -> Iterator[dict[str, str]]:
     """A worker with calls of each kind, by key, that is killed at the end of the block."""
-    world.store.let_go.clear()
     worker = world.hub.use_worker(TOOLHUB_LEASE_S=LEASE_S, **armed(faults))
     kinds = {some_key(): kind for kind in KINDS}
     callers = [in_background(partial(world.call, kind, key, seconds=RUNS_S)) for key, kind in kinds.items()]
