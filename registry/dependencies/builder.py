@@ -17,7 +17,14 @@ from django.db import DatabaseError
 from kernel.database.connections import release_connection
 from kernel.loops import Rest, repeat_work
 from registry.dependencies import build_steps, states, store
-from registry.dependencies.failures import CannotBuild, CannotBuildYet, not_probed, os_error_failure, unexpected_failure
+from registry.dependencies.failures import (
+    CannotBuild,
+    CannotBuildYet,
+    not_probed,
+    os_error_failure,
+    pause_after,
+    unexpected_failure,
+)
 from registry.dependencies.pip import ProgressHooks
 from registry.dependencies.target import folder_name
 from registry.models import Dependencies, DependencyState
@@ -49,7 +56,6 @@ LOOK_HERE_EVERY_S = 10.0
 COLLECT_EVERY_S = 60 * 60.0
 REMOVE_AFTER = timedelta(hours=1)  # a box may still have it mounted
 TELL_EVERY_S = 1.0
-PAUSES_S = (30.0, 120.0, 600.0)
 MAX_PROGRESS = 12
 
 
@@ -156,7 +162,7 @@ class Builder:
                 log.warning(
                     "The dependencies of %s are put off (%s): %s", name, error.failure.code, error.failure.message
                 )
-                states.put_off(claimed, _pause_after(claimed.attempt), f"{error.failure.message} It is tried again.")
+                states.put_off(claimed, pause_after(claimed.attempt), f"{error.failure.message} It is tried again.")
                 return
             log.warning("The dependencies of %s failed (%s): %s", name, error.failure.code, error.failure.message)
             states.write_failed(claimed, error.failure)
@@ -211,7 +217,7 @@ class Builder:
             build_steps.build_folder(row.lock, (), talk=ProgressHooks(teller.say, teller.beat))
         except CannotBuild as error:
             times = self.pauses.get(lock_digest, (0, 0.0))[0] + 1
-            self.pauses[lock_digest] = (times, time.monotonic() + _pause_after(times).total_seconds())
+            self.pauses[lock_digest] = (times, time.monotonic() + pause_after(times).total_seconds())
             log.warning(
                 "This host lacks the dependencies of %s %s, and cannot build them (%s): %s",
                 row.version.tool.name,
@@ -230,11 +236,6 @@ class Builder:
         self.collect_at = time.monotonic() + COLLECT_EVERY_S
         states.release_unused()
         collect_folders()
-
-
-def _pause_after(times: int) -> timedelta:
-    """Before what could not be done so often is tried again."""
-    return timedelta(seconds=PAUSES_S[min(times, len(PAUSES_S)) - 1])
 
 
 def collect_folders(*, older_than: timedelta = REMOVE_AFTER) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import re
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from registry.dependencies.target import target_machine, target_name
@@ -17,6 +18,7 @@ SET_INDEX = (
     "On the workers, set TOOLHUB_PACKAGE_INDEX to an index that they reach (HTTPS_PROXY where there is a proxy), or "
     "TOOLHUB_WHEELHOUSE to a folder of wheels; then retry."
 )
+PAUSES_S = (30.0, 120.0, 600.0)
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -49,6 +51,11 @@ class CannotBuildYet(CannotBuild):
     def __init__(self, failure: Failure, *, attempts: int) -> None:
         self.attempts = attempts
         super().__init__(failure)
+
+
+def pause_after(times: int) -> timedelta:
+    """Before what could not be done so often is tried again."""
+    return timedelta(seconds=PAUSES_S[min(times, len(PAUSES_S)) - 1])
 
 
 def without_addresses(text: str) -> str:

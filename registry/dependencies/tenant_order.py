@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 def order_by_turn(waiting: QuerySet[Any], *, tenant: str, served: QuerySet[Any], served_at: str) -> QuerySet[Any]:
     """Who asks for much is in nobody's way: the turn is that of the tenant that was served longest ago, or asked first.
 
+    What was put off counts as served until its pause is over: else who has much that cannot be done now would be in the way again.
     ``tenant``: the column of the tenant; ``served``: the rows that a worker has been at, and ``served_at`` until when.
     """
     of_tenant = {tenant: OuterRef(tenant)}

@@ -22,7 +22,14 @@ from kernel.database.connections import database_time, release_connection
 from kernel.principal import Principal
 from kernel.problems import Problem
 from registry.dependencies import build_steps
-from registry.dependencies.failures import CannotBuild, CannotBuildYet, Failure, unexpected_failure, worker_lost
+from registry.dependencies.failures import (
+    CannotBuild,
+    CannotBuildYet,
+    Failure,
+    pause_after,
+    unexpected_failure,
+    worker_lost,
+)
 from registry.dependencies.pip import ProgressHooks
 from registry.dependencies.tenant_order import order_by_turn
 from registry.imports.models import Import, ImportKind, ImportState
@@ -93,8 +100,9 @@ class _Claim:
         self._mine().update(lease_until=None, worker="", attempt=F("attempt") - 1, progress=[])
 
     def put_off(self, why: str) -> None:
-        """Behind what else waits. The attempt counts."""
-        self._mine().update(lease_until=database_time(), changed_at=database_time(), worker="", progress=[why])
+        """Until a pause is over, and behind what else waits then. The attempt counts."""
+        until = database_time() + pause_after(self.row.attempt)
+        self._mine().update(lease_until=until, changed_at=database_time(), worker="", progress=[why])
 
     @transaction.atomic
     def keep(self, found: ListedServer) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from kernel.database.connections import database_time
 from registry.dependencies import find_dependency_folder, store
 from registry.dependencies.builder import Builder
-from registry.dependencies.failures import CannotBuild, CannotBuildYet, Failure
+from registry.dependencies.failures import PAUSES_S, CannotBuild, CannotBuildYet, Failure
 from registry.imports import services as imports
 from registry.imports.lister import ImportLister, ListedServer
 from registry.imports.models import Import, ImportState
@@ -112,10 +113,17 @@ def list_in_turn(then: Callable[[str], object] = nothing) -> list[str]:
         raise CannotBuildYet(HANGS, attempts=2)
 
     builder = Builder(tell=nothing, errand=ImportLister(hang))
-    while builder.pass_once():
-        then(order[-1])
+    while (is_done := builder.pass_once()) or end_pauses():
+        if is_done:
+            then(order[-1])
         assert len(order) < 20
     return order
+
+
+def end_pauses() -> int:
+    """As if the time had passed after which what was put off is tried again. How many there were."""
+    waiting = Import.objects.filter(state=ImportState.LISTING, lease_until__gt=database_time())
+    return waiting.update(lease_until=database_time())
 
 
 def bring(group: str, by: Person, package: str = PACKAGE) -> Import:
@@ -133,6 +141,43 @@ def test_a_tenant_whose_servers_hang_is_in_nobodys_way(developer: Person, strang
     assert order[:3] == ["one", "theirs", "two"]  # one that hangs is behind the others of its tenant, too
     assert sorted(order) == sorted(["one", "two", "three", "theirs"] * 2)
     assert not Import.objects.exclude(state=ImportState.FAILED).exists()
+
+
+@pytest.mark.req("BRING-2")
+def test_what_hangs_and_is_alone_is_tried_again_after_a_pause(developer: Person, wheels: Path) -> None:
+    row, tries = bring("one", developer), list[str]()
+
+    def hang(source: dict[str, Any], *_: Any) -> ListedServer:
+        tries.append(source["package"])
+        raise CannotBuildYet(HANGS, attempts=3)
+
+    for attempt, pause in ((1, PAUSES_S[0]), (2, PAUSES_S[1])):
+        put_off_after = database_time()
+        do_all(hang)
+        row = Import.objects.get(pk=row.pk)
+        assert (row.state, row.attempt, len(tries)) == (ImportState.LISTING, attempt, attempt)
+        assert row.lease_until is not None
+        assert put_off_after + timedelta(seconds=pause) < row.lease_until <= database_time() + timedelta(seconds=pause)
+        assert not ImportLister(hang).is_waiting()
+        assert "It is tried again." in developer.client().get(f"/bring/{row.wire_id}").text
+        assert end_pauses() == 1
+    do_all(hang)
+
+    assert (Import.objects.get(pk=row.pk).state, len(tries)) == (ImportState.FAILED, 3)
+
+
+@pytest.mark.req("BRING-2")
+def test_who_asks_anew_does_not_wait_for_the_pause(developer: Person, wheels: Path) -> None:
+    row = bring("one", developer)
+
+    def hang(*_: Any) -> ListedServer:
+        raise CannotBuildYet(HANGS, attempts=3)
+
+    do_all(hang)
+    bring("one", developer)
+    do_all(list_server)
+
+    assert Import.objects.get(pk=row.pk).state == ImportState.READ
 
 
 @pytest.mark.req("BRING-2")
