@@ -109,9 +109,13 @@ def _drop_month(month: Month, heads: dict[Log, ArchivedHead], store: ObjectStore
 
 
 def _check_leaves(month: Month, log: Log, head: ArchivedHead, store: ObjectStore) -> CheckedLeaves:
-    """The leaves of this log that leave the month; each, as its row has it, was compared with what lies in the archive now."""
+    """The leaves of this log that leave the month; each, as its row has it, was compared with what lies in the archive now.
+
+    The database holds what was read in a cursor that outlives its transaction (WITH HOLD), so that none is open while the archive is
+    asked: that may take hours, and would keep what is deleted meanwhile. Who changes a row meanwhile is found before it leaves.
+    """
     count, writers, n, hashes = 0, 0, -1, list[bytes]()
-    with transaction.atomic(), connection.chunked_cursor() as cursor:
+    with connection.chunked_cursor() as cursor:
         cursor.execute(_LEAVES.format(table=month.table), [log.pk, head.leaves])
         for index, hash, stored, writer in cursor:
             if index // TILE_WIDTH != n:

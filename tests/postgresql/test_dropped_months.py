@@ -14,6 +14,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connection, connections, transaction
 from django.utils import timezone
+from psycopg.pq import TransactionStatus
 
 from evidence import services as evidence
 from evidence.archives.bundles import forget_bundles
@@ -190,6 +191,29 @@ def test_one_flipped_byte_of_a_dropped_leaf_is_found(store: FolderStore, tmp_pat
     found = {each.code for each in verify_whole(Log.objects.get(pk=TENANT))}
 
     assert {FindingCode.FACT_HASH, FindingCode.LEAF_CHANGED} <= found
+
+
+class WatchingStore(FolderStore):
+    """Notes in what state the connection is while the archive is asked."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.states: list[TransactionStatus] = []
+
+    def read(self, name: str) -> bytes | None:
+        self.states.append(connection.connection.info.transaction_status)
+        return super().read(name)
+
+
+def test_no_transaction_is_open_while_the_archive_is_asked(store: FolderStore, tmp_path: Path) -> None:
+    archive(store)
+    watching = WatchingStore(tmp_path)
+
+    (dropped,) = drops.drop_archived_months(watching)
+
+    assert dropped.leaves == 512
+    assert len(watching.states) >= 3  # where the archive ends, and the two bundles
+    assert set(watching.states) == {TransactionStatus.IDLE}
 
 
 @pytest.mark.parametrize("place", ["drop.checked", "drop.before_commit"])
