@@ -2,7 +2,8 @@
 
 A search of a million rows for what none of them has reads all of them; who waits for it is better told what would narrow it, and the
 connection serves others. On PostgreSQL it is ``statement_timeout``, of this transaction alone; on SQLite a look at the clock between
-its steps. A question that takes many statements begins none after its time.
+its steps. A question that takes many statements begins none after its time, and one that begins late has what is left: PostgreSQL is
+told so once a tenth of the time has gone since it was told last, as that is an exchange more, and most questions take less.
 """
 
 from __future__ import annotations
@@ -19,21 +20,43 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 STEPS = 20_000  # of SQLite's machine between two looks at the clock
-_ends: ContextVar[float | None] = ContextVar("statement_limit_ends", default=None)
+TOLD_AGAIN = 10  # times at most in one question
 
 
 class StatementTooLong(Exception):
     """The question took longer than it may."""
 
 
+class _Limit:
+    """Until when one question may take, and what the database was told of it."""
+
+    def __init__(self, limit_ms: int) -> None:
+        self._ends = time.monotonic() + limit_ms / 1000
+        self._told_ms, self._step_ms = float(limit_ms), limit_ms / TOLD_AGAIN
+        self._is_told = connection.vendor == "postgresql"
+
+    def begin_statement(self) -> None:
+        left_ms = (self._ends - time.monotonic()) * 1000
+        if left_ms <= 0:
+            raise StatementTooLong
+        if self._is_told and left_ms < self._told_ms - self._step_ms:
+            self._told_ms = left_ms  # first: what tells it is a statement, too
+            with connection.cursor() as cursor:
+                cursor.execute(_tell(left_ms))
+
+
+_current: ContextVar[_Limit | None] = ContextVar("statement_limit", default=None)
+
+
 @contextmanager
 def limit_statements(limit_ms: int) -> Iterator[None]:
     """Raises :class:`StatementTooLong`. For questions alone: what was changed within may be undone with it."""
     limited = _in_transaction if connection.vendor == "postgresql" else _by_clock
-    token = _ends.set(time.monotonic() + limit_ms / 1000)
+    limit = _Limit(limit_ms)
+    token = _current.set(limit)
 
     def begin_statement(execute: Callable[..., Any], *arguments: Any) -> Any:
-        check_time_left()
+        limit.begin_statement()
         return execute(*arguments)
 
     try:
@@ -44,20 +67,24 @@ def limit_statements(limit_ms: int) -> Iterator[None]:
             raise StatementTooLong from error
         raise
     finally:
-        _ends.reset(token)
+        _current.reset(token)
 
 
 def check_time_left() -> None:
     """Before a prepared statement of such a question, of which Django's cursors know nothing. Raises :class:`StatementTooLong`."""
-    ends = _ends.get()
-    if ends is not None and time.monotonic() > ends:
-        raise StatementTooLong
+    limit = _current.get()
+    if limit is not None:
+        limit.begin_statement()
+
+
+def _tell(limit_ms: float) -> str:
+    return f"SET LOCAL statement_timeout = {max(1, int(limit_ms))}"  # 0 is none
 
 
 @contextmanager
 def _in_transaction(limit_ms: int) -> Iterator[None]:
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(f"SET LOCAL statement_timeout = {int(limit_ms)}")
+        cursor.execute(_tell(limit_ms))
         yield
         cursor.execute("SET LOCAL statement_timeout = DEFAULT")  # a transaction around this one goes on without it
 
