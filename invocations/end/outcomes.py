@@ -15,8 +15,8 @@ from invocations.artifacts.problems import ArtifactsTooLarge
 from invocations.decide.input_validation import collect_findings
 from invocations.end.endings import NOTHING, Ending, split_plan
 from invocations.end.output_repair import repair_output
-from invocations.end.problems import DOMAIN_PROBLEMS
-from invocations.end.service_outcomes import build_service_ending, is_service_result, is_unsent
+from invocations.end.problems import DOMAIN_PROBLEMS, ServerSaysError, ToolSaysUpstreamError
+from invocations.end.service_outcomes import build_service_ending, is_repeatable, is_service_result, is_unsent
 from invocations.metrics.call_metrics import count_validation
 from invocations.models import State
 from invocations.run.time_limits import build_load_timeout_problem, build_timeout_problem
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from invocations.step_log import StepLog
     from kernel.problems import Problem
     from registry.models import ToolVersion
+    from unitools.manifest import Manifest
 
 MAX_REPAIRS_TOLD = 10
 UNLIKE_SCHEMA = "The tool's result does not match its output schema."
@@ -42,8 +43,11 @@ def _resource(outcome: RunOutcome, what: str) -> Problem:
     return problems.ResourceExceeded(f"The tool was stopped: {what}.", details={"limit": str(outcome.status)})
 
 
-def _domain(outcome: RunOutcome) -> Problem:
+def _domain(outcome: RunOutcome, manifest: Manifest) -> Problem:
     cls = DOMAIN_PROBLEMS.get(outcome.error_code)
+    is_of_server = manifest.server is not None or manifest.remote is not None
+    if cls is ToolSaysUpstreamError and is_of_server and not is_repeatable(manifest):
+        cls = ServerSaysError
     if cls is None:  # SPEC-6: no codes of their own
         return problems.ToolFailed(
             "The tool answered with an error code that is not in the catalogue.",
@@ -56,7 +60,7 @@ def classify_outcome(outcome: RunOutcome, *, version: ToolVersion) -> tuple[Stat
     """For every status but OK and TIMED_OUT."""
     match outcome.status:
         case RunStatus.DOMAIN_ERROR:
-            return State.FAILED, _domain(outcome)
+            return State.FAILED, _domain(outcome, version.view)
         case RunStatus.RAISED:
             return State.FAILED, problems.ToolFailed(
                 "The tool raised an exception.",

@@ -41,6 +41,21 @@ class ToolSaysUpstreamError(Problem):
     cure = "Try again later, under the same key if the call had one and the tool honours it."
 
 
+class ServerSaysError(Problem):
+    """The server that has the tool calls this an error."""
+
+    reason, code, status = "DOMAIN.SERVER_ERROR", PlatformCode.UPSTREAM_ERROR, 502
+    retryable = Retryable.AFTER_ACTION
+    cause = (
+        "The tool is one of an MCP server, which was asked and answered with an error of its own (`isError`). The tool may change "
+        "something and honours no key, so the same call again might do twice what was done in part."
+    )
+    cure = (
+        "Have the model read the server's message: it corrects the arguments, or looks at the present state with a tool that reads "
+        "it, and then decides again."
+    )
+
+
 class ToolSaysNeedsConfirmation(Problem):
     """The tool asks for a person's confirmation first."""
 

@@ -77,6 +77,11 @@ def changes_something(manifest: Manifest) -> bool:
     return manifest.side_effect not in ("None", "Read")
 
 
+def is_repeatable(manifest: Manifest) -> bool:
+    """Whether the same call may be made again by whoever does not know how far it came: it only reads, or honours its key."""
+    return not changes_something(manifest) or manifest.idempotency == "keyed"
+
+
 def is_service_result(value: Any) -> bool:
     """Whether it is what the interpreter returns, whatever the document says of the body."""
     return isinstance(value, dict) and type(value.get("status")) is int and "body" in value
@@ -207,7 +212,7 @@ def _read_retry_after(outcome: RunOutcome) -> int | None:
 
 def _is_doubtful(manifest: Manifest, status: int, after: int | None) -> bool:
     """Whether a 503 may be what a proxy says of a service that it has asked: again would be twice, and nobody invites to it."""
-    return status == _UNAVAILABLE and after is None and changes_something(manifest) and manifest.idempotency != "keyed"
+    return status == _UNAVAILABLE and after is None and not is_repeatable(manifest)
 
 
 def _keep_words(details: dict[str, Any]) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from registry.tools import lifecycle
 from tests.support.calls import PAIR, Bell, assert_problem, kinds_of, row_of, run_calls_here, run_calls_in
 from tests.support.dependencies import SILENT, facts_of
 from tests.support.mcp_servers import ECHO, HONEST, HONEST_TOOLS, draft_of, lay_out_server, make_server, source_of
+from tests.support.policies_in_force import permit, put_in_force
 from tests.support.wheels import make_wheel
 from unitools.capsules import pack_capsule
 
@@ -118,6 +119,34 @@ def test_a_brought_tool_is_tried_reviewed_called_and_denied_as_any_other(
     assert answer.json()["data"] == {"text": "hi"}
     assert kinds_of(row_of(answer)) == PAIR
     assert wrong.status_code == 422
+
+
+@pytest.mark.req("BRING-2", "TOOLS-24")
+@pytest.mark.parametrize(
+    ("changes", "reason", "retryable"),
+    [
+        ({"side_effect": "Read"}, "DOMAIN.UPSTREAM_ERROR", "yes"),
+        ({"side_effect": "Network"}, "DOMAIN.SERVER_ERROR", "after_action"),
+        ({"side_effect": "Network", "idempotency": "keyed"}, "DOMAIN.UPSTREAM_ERROR", "yes"),
+    ],
+)
+def test_what_the_server_calls_an_error_is_sent_again_only_where_that_does_nothing_twice(
+    changes: dict[str, str],
+    reason: str,
+    retryable: str,
+    bring: Callable[..., ToolVersion],
+    caller: Caller,
+    operator: Person,
+    grant: Callable[..., Any],
+) -> None:
+    put_in_force(permit())
+    enable(bring("fail", safety_class="Low", **changes), operator)
+    grant(tools="mcp.*")
+
+    answer = caller.invoke("mcp.a.fail", {}, {"Idempotency-Key": "key-1"})
+
+    error = assert_problem(answer, 502, reason)["error"]
+    assert (error["retryable"], error["message"]) == (retryable, "There is no such city.")
 
 
 @pytest.mark.req("BRING-2")

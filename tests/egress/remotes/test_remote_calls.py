@@ -20,6 +20,7 @@ from tests.egress.remote_servers import TOKEN, RemoteServer
 from tests.egress.remotes.hub_tools import LEGACY, PICTURE, TOOL, end_of
 from tests.egress.world import HOST
 from tests.support.calls import PAIR, assert_problem, kinds_of, row_of
+from tests.support.entry_paths import at_the_door, modern_request
 from tests.support.evidence_logs import check_log, seal_everything, signing_with
 from unitools.mcp_http import MODERN
 
@@ -136,6 +137,27 @@ def test_bytes_become_artifacts_and_an_error_of_the_tool_is_its_own_word(
     assert row_of(picture).artifacts.get().media_type == "image/png"
     body = assert_problem(none, 502, "DOMAIN.UPSTREAM_ERROR")
     assert "There is no such item." in json.dumps(body["error"])
+
+
+@pytest.mark.req("BRING-3", "TOOLS-24")
+@pytest.mark.parametrize(
+    ("effect", "reason", "retryable"),
+    [("Read", "DOMAIN.UPSTREAM_ERROR", "yes"), ("Network", "DOMAIN.SERVER_ERROR", "after_action")],
+)
+def test_what_the_server_calls_an_error_is_sent_again_only_where_that_does_nothing_twice(
+    effect: str, reason: str, retryable: str, bring: Callable[..., ToolVersion], caller: Caller
+) -> None:
+    bring(side_effect=effect)
+    asked = {"name": TOOL, "arguments": {"item": "none"}}
+
+    over_rest = assert_problem(caller.invoke(TOOL, {"item": "none"}), 502, reason)["error"]
+    sent = at_the_door(*modern_request(caller, "tools/call", asked, {}))
+
+    assert sent.body["result"]["isError"], sent
+    over_mcp = json.loads(sent.body["result"]["content"][0]["text"])["error"]
+    for error in (over_rest, over_mcp):
+        assert (error["reason"], error["retryable"]) == (reason, retryable)
+        assert "There is no such item." in error["message"]
 
 
 @pytest.mark.parametrize(
