@@ -78,7 +78,7 @@ def check_time_left() -> None:
 
 
 def _tell(limit_ms: float) -> str:
-    return f"SET LOCAL statement_timeout = {max(1, int(limit_ms))}"  # 0 is none
+    return f"SET LOCAL statement_timeout = {max(1, round(limit_ms))}"  # 0 is none
 
 
 @contextmanager
