@@ -21,6 +21,7 @@ _OF_SOURCE = (
     "state",
     "limits",
     "dependency_constraints",
+    "secrets",
     "side_effect",
     "safety_class",
 )
@@ -82,11 +83,21 @@ def merge_start(
         if (is_whole or wanted) and (then is None or _pick(then, names) != wanted):
             merged = {name: value for name, value in merged.items() if name not in names} | wanted
     if is_whole or "environment" in now:
-        there = mine.get("environment", [])
-        # What a secret or the configuration gives was written by a person: a source gives values.
+        wanted = now.get("environment", [])
+        secret = {each["name"] for each in wanted if "secret" in each}
+        # The value goes of what is a secret by now.
+        there = [each for each in mine.get("environment", []) if not ("value" in each and each["name"] in secret)]
+        # Where nobody knows, what a secret or the configuration gives was written by a person.
         before = [each for each in there if "value" in each] if then is None else then.get("environment", [])
-        _put(merged, "environment", merge_entries(there, before, now.get("environment", []), lambda each: each["name"]))
+        before = [each for each in before if not ("value" in each and each["name"] in secret)]
+        _put(merged, "environment", merge_entries(there, before, wanted, lambda each: each["name"]))
     return merged
+
+
+def merge_secrets(document: dict[str, Any], then: Mapping[str, Any] | None, made: Mapping[str, Any]) -> None:
+    """Those that the source names. Where nobody knows what it named, what is there was written by a person."""
+    mine, before = document.get("secrets", []), [] if then is None else then.get("secrets", [])
+    _put(document, "secrets", merge_entries(mine, before, made.get("secrets", []), lambda each: each["name"]))
 
 
 def merge_reach(

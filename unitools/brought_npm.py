@@ -11,6 +11,7 @@ from unitools.brought_tools import NO_REACH, CannotBring, ServerReach, derive_gr
 from unitools.npm_locks import NAME, VERSION, read_npm_line
 from unitools.npm_names import PREFIX
 from unitools.publications import derive_package_name
+from unitools.server_secrets import describe_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +48,7 @@ class NpmSource:
             "dependencies": [f"{PREFIX}{self.package}@{self.version}"],
             "dependency_lock": list(self.lock),
         }
-        return said | self.reach.describe()
+        return said | describe_secrets(self.start) | self.reach.describe()
 
     def renew(
         self, document: dict[str, Any], before: dict[str, Any], made: dict[str, Any], then: dict[str, Any] | None

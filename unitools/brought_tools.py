@@ -10,13 +10,21 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from unitools.brought_merges import choose_stricter, merge_constraints, merge_reach, merge_start, propose_safety_class
+from unitools.brought_merges import (
+    choose_stricter,
+    merge_constraints,
+    merge_reach,
+    merge_secrets,
+    merge_start,
+    propose_safety_class,
+)
 from unitools.changes import compare_manifests, compute_needed_bump
 from unitools.dependency_locks import normalize_name
 from unitools.mcp_listings import read_entry_schema
 from unitools.metadata import derive_hub_segment
 from unitools.publications import derive_package_name, find_id_collisions
 from unitools.semver import Version
+from unitools.server_secrets import describe_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -162,7 +170,7 @@ class Source:
         }
         if self.constraints:
             said["dependency_constraints"] = list(self.constraints)
-        return said | self.reach.describe()
+        return said | describe_secrets(self.start) | self.reach.describe()
 
     def renew(
         self, document: dict[str, Any], before: dict[str, Any], made: dict[str, Any], then: dict[str, Any] | None
@@ -192,6 +200,7 @@ def renew_server(
     )
     document["implementation"] = before["implementation"] | {"server": start | {"listing": now["listing"]}}
     merge_reach(document, before, made, then, is_whole=said is None)
+    merge_secrets(document, then, made)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,8 @@ _PURE = frozenset({
     "numbers", "operator", "re", "statistics", "string", "textwrap", "typing", "unicodedata",
 })  # fmt: skip
 _ACTS = frozenset({"__builtins__", "__import__", "breakpoint", "compile", "eval", "exec", "input", "open"})
+# git's own way to number its settings: each such variable holds the name of one.
+_NO_SECRET = re.compile(r"GIT_CONFIG_KEY_\d+")
 _SECRET = re.compile(r"(?:^|_)(?:KEYS?|TOKEN|SECRET|PASSWORD|PASS|PWD|CREDENTIALS?|APIKEY|AUTH)(?:_|$)", re.IGNORECASE)
 
 
@@ -79,7 +81,7 @@ class SourceScan:
 
 def is_secret_name(name: str) -> bool:
     """Whether a name of the environment looks like that of a credential."""
-    return _SECRET.search(name) is not None
+    return _SECRET.search(name) is not None and _NO_SECRET.fullmatch(name) is None
 
 
 def guess_effect(scan: SourceScan) -> str:

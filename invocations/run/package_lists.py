@@ -11,6 +11,7 @@ from django.conf import settings
 from invocations.decide.profiles import give_kept_files
 from invocations.run.server_probe import (
     CONTEXT,
+    PLACEHOLDER,
     build_error,
     build_limits,
     listing_unfit,
@@ -61,6 +62,7 @@ def list_package(source: dict[str, Any], folder: Path, beat: Callable[[], None])
         labels={"toolhub.tool": "import"},
         dependencies=folder,
         server=start | {"package": package},
+        secrets={each["secret"]: PLACEHOLDER for each in start.get("environment", ()) if "secret" in each},
         image=_find_image(package, reach),
     )
     programs = Capabilities.from_json({"proc": reach.describe().get("capabilities", {}).get("proc", [])})

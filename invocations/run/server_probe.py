@@ -94,7 +94,7 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
     ),
     (
         r"KeyError: '([A-Z][A-Z0-9_]{1,60})'|\b([A-Z][A-Z0-9_]{2,60}) (?:environment variable|is not set|is required|must be set)",
-        "The server wants {0} in its environment: name it (in the console: Environment; in the manifest: "
+        "The server wants {0} in its environment: name it (in the console: Environment, or Secrets; in the manifest: "
         f"implementation.server.environment) {_SUBMIT}",
     ),
     (

@@ -17,6 +17,7 @@ from unitools.expressions import EFFECTS, SAFETY_CLASSES
 from unitools.npm_locks import MAX_LOCK_BYTES, NpmLockUnfit, read_package_lock
 from unitools.npm_names import is_of_npm
 from unitools.openapi.documents import MAX_DOCUMENT_BYTES
+from unitools.server_secrets import describe_secret
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -178,7 +179,11 @@ class PackageForm(_GroupForm):
     )
     environment = LinesField(
         label=gettext_lazy("Environment"),
-        help_text=gettext_lazy("NAME=VALUE, one a line. Secrets are named in the draft, and never stand here."),
+        help_text=gettext_lazy("NAME=VALUE, one a line. Secrets are named below, and their values never stand here."),
+    )
+    secrets = LinesField(
+        label=gettext_lazy("Secrets in the server’s environment"),
+        help_text=gettext_lazy("Their names, one a line, such as API_KEY. The server sees the value."),
     )
     hosts = LinesField(
         label=gettext_lazy("Hosts"),
@@ -209,7 +214,18 @@ class PackageForm(_GroupForm):
         label=gettext_lazy("Program"),
         help_text=gettext_lazy("Where the package brings several."),
     )
-    FOLDED = ("constraints", "arguments", "environment", "keeps", "programs", "trees", "browser", "script", "group")
+    FOLDED = (
+        "constraints",
+        "arguments",
+        "environment",
+        "secrets",
+        "keeps",
+        "programs",
+        "trees",
+        "browser",
+        "script",
+        "group",
+    )
     field_order = ["package", "version", "lock", "hosts", *FOLDED]
 
     def __init__(self, *args: Any, lock: Sequence[str] = (), **more: Any) -> None:
@@ -253,7 +269,10 @@ class PackageForm(_GroupForm):
             **{each: "\n".join(source.get(each, [])) for each in ("hosts", "programs", "trees")},
             **{each: source.get(each) for each in ("keeps", "browser")},
             "arguments": "\n".join(start.get("arguments", [])),
-            "environment": "\n".join(f"{each['name']}={each['value']}" for each in start.get("environment", [])),
+            "environment": "\n".join(
+                f"{each['name']}={each['value']}" for each in start.get("environment", []) if "value" in each
+            ),
+            "secrets": "\n".join(each["secret"] for each in start.get("environment", []) if "secret" in each),
             "script": start.get("script", ""),
         }
 
@@ -355,7 +374,7 @@ def _put_secrets(document: dict[str, Any], names: list[str], hosts: list[str]) -
     if environment:
         server["environment"] = environment
     known = {each["name"]: each for each in document.get("secrets", [])}
-    secrets = [known.get(each, {"name": each} | ({"hosts": hosts} if hosts else {})) for each in names]
+    secrets = [known.get(each, describe_secret(each) | ({"hosts": hosts} if hosts else {})) for each in names]
     made = {name: value for name, value in document.items() if name != "secrets"}
     made["implementation"] = document["implementation"] | {"server": server}
     return made | ({"secrets": secrets} if secrets else {})

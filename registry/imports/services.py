@@ -154,6 +154,7 @@ def import_package(
     script: str = "",
     arguments: Sequence[str] = (),
     environment: Sequence[str] = (),
+    secrets: Sequence[str] = (),
     hosts: Sequence[str] = (),
     keeps: str = "",
     programs: Sequence[str] = (),
@@ -164,7 +165,8 @@ def import_package(
     effects: Mapping[str, EffectChoice] | None = None,
     by: Principal,
 ) -> Import:
-    """Have a worker start the server of a package in a box, to see what it lists. The page waits for it. ``lock``: the lines of a
+    """Have a worker start the server of a package in a box, to see what it lists. The page waits for it. ``secrets``: names of
+    what it finds in its environment, whose values each tenant sets later; ``lock``: the lines of a
     package of npm (unitools.npm_locks)."""
     source = read_package_source(
         package=package.strip(),
@@ -173,6 +175,7 @@ def import_package(
         script=script.strip(),
         arguments=list(arguments),
         environment=list(environment),
+        secrets=list(secrets),
         lock=list(lock),
         reach=read_reach(hosts=hosts, keeps=keeps, programs=programs, trees=trees, browser=browser),
     )

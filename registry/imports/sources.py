@@ -18,7 +18,9 @@ from unitools.openapi.account_security import AccountChoice
 from unitools.openapi.operations import Choices
 from unitools.openapi.security import CredentialChoice
 from unitools.publications import check_group
+from unitools.server_secrets import SECRET_NAME
 from unitools.service_credentials import BEARER, PLAIN
+from unitools.source_scans import is_secret_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -121,10 +123,12 @@ def read_package_source(
     script: str,
     arguments: list[str],
     environment: list[str],
+    secrets: list[str],
     lock: list[str],
     reach: ServerReach,
 ) -> dict[str, Any]:
-    """Where a server comes from that a package brings, as it is kept. ``lock``: the lines of a package of npm."""
+    """Where a server comes from that a package brings, as it is kept. ``secrets``: what it finds in its environment by these names;
+    ``lock``: the lines of a package of npm."""
     if is_of_npm(package):
         package, version = _read_npm_package(package, version, constraints, script, lock)
     elif not _PACKAGE.fullmatch(package):
@@ -142,6 +146,7 @@ def read_package_source(
         ("/constraints", constraints),
         ("/arguments", arguments),
         ("/environment", environment),
+        ("/secrets", secrets),
         ("/hosts", list(reach.hosts)),
         ("/programs", list(reach.programs)),
     ):
@@ -150,14 +155,12 @@ def read_package_source(
         raise SchemaInvalid.at("/constraints", "A line is a package and its versions, such as mcp<2.")
     if not all(_HOST.fullmatch(each) for each in reach.hosts):
         raise SchemaInvalid.at("/hosts", "A line is the name of a host, such as api.example.org.")
-    variables = []
-    for text in environment:
-        name, sign, value = text.partition("=")
-        if not sign or not _VARIABLE.fullmatch(name):
-            raise SchemaInvalid.at(
-                "/environment", "A line is NAME=VALUE. Secrets are named in the draft, and never stand here."
-            )
-        variables.append({"name": name, "value": value})
+    if not all(SECRET_NAME.fullmatch(each) for each in secrets):
+        raise SchemaInvalid.at("/secrets", "A line is a name in capitals, such as API_KEY. A value never stands here.")
+    variables = [_read_variable(each) for each in environment]
+    if twice := {each["name"] for each in variables}.intersection(secrets):
+        raise SchemaInvalid.at("/secrets", f"{min(twice)} has a value in the environment: name it in one of the two.")
+    variables += [{"name": each, "secret": each} for each in dict.fromkeys(secrets)]
     start: dict[str, Any] = {}
     if script:
         start["script"] = script
@@ -168,6 +171,21 @@ def read_package_source(
     said: dict[str, Any] = {"package": package, "version": version, "constraints": constraints, "start": start}
     said["hosts"] = list(reach.hosts)
     return said | {name: value for name, value in asdict(reach).items() if value} | ({"lock": lock} if lock else {})
+
+
+def _read_variable(text: str) -> dict[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign or not _VARIABLE.fullmatch(name):
+        raise SchemaInvalid.at(
+            "/environment", "A line is NAME=VALUE. Secrets are named alone, and their values never stand here."
+        )
+    if is_secret_name(name):
+        raise SchemaInvalid.at(
+            "/environment",
+            f"{name[:64]} looks like a secret, and its value would stand in the manifest for all to read: name it under secrets, "
+            "without a value. If it is none, make it a property of config_schema in the draft.",
+        )
+    return {"name": name, "value": value}
 
 
 def _read_npm_package(

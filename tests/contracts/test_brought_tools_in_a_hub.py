@@ -11,19 +11,31 @@ from django.test import Client
 
 from invocations.problems import ImageMissing
 from invocations.run import server_probe
+from invocations.run.package_lists import list_package
 from invocations.sandbox.base import RunOutcome, RunStatus
 from kernel.problems import Conflict
 from registry.dependencies import build_steps
 from registry.dependencies.builder import Builder
 from registry.dependencies.failures import CannotBuild
+from registry.imports.sources import read_package_source
 from registry.models import Decision, Dependencies, ToolVersion
 from registry.reviews import services as reviews
 from registry.tools import lifecycle
 from tests.support.calls import PAIR, Bell, assert_problem, kinds_of, row_of, run_calls_here, run_calls_in
 from tests.support.dependencies import SILENT, facts_of
-from tests.support.mcp_servers import ECHO, HONEST, HONEST_TOOLS, draft_of, lay_out_server, make_server, source_of
+from tests.support.mcp_servers import (
+    ECHO,
+    HONEST,
+    HONEST_TOOLS,
+    PACKAGE,
+    draft_of,
+    lay_out_server,
+    make_server,
+    source_of,
+)
 from tests.support.policies_in_force import permit, put_in_force
 from tests.support.wheels import make_wheel
+from unitools.brought_tools import NO_REACH
 from unitools.capsules import pack_capsule
 
 if TYPE_CHECKING:
@@ -147,6 +159,18 @@ def test_what_the_server_calls_an_error_is_sent_again_only_where_that_does_nothi
 
     error = assert_problem(answer, 502, reason)["error"]
     assert (error["retryable"], error["message"]) == (retryable, "There is no such city.")
+
+
+@pytest.mark.req("BRING-2", "SVC-6")
+def test_a_server_of_an_import_that_needs_a_secret_is_listed_with_a_text_in_its_place(tmp_path: Path) -> None:
+    code = "import os\nassert os.environ['API_TOKEN'] == 'not-a-secret'\ndef call(*_): pass"
+    folder = lay_out_server(tmp_path / "site", source_of(code))
+    said: dict[str, Any] = {"package": PACKAGE, "constraints": [], "script": "", "arguments": [], "environment": []}
+    source = read_package_source(**said, version="1.0", secrets=["API_TOKEN"], lock=[], reach=NO_REACH)
+
+    found = list_package(source, folder, lambda: None)
+
+    assert list(found.listing.tools) == ["Echo-Text"]
 
 
 @pytest.mark.req("BRING-2")

@@ -120,6 +120,7 @@ def test_a_known_server_starts_in_a_box_and_lists_what_is_taken_of_it(
         script=known.script,
         arguments=list(known.arguments),
         environment=list(known.environment),
+        secrets=[],
         lock=known.read_lock(),
         reach=read_reach(keeps=known.keeps, programs=known.programs, trees=known.trees, browser=known.browser),
     )

@@ -107,6 +107,15 @@ ORIGINS: dict[str, list[Mistake]] = {
             for name in ("CURL_CA_BUNDLE", "SSLKEYLOGFILE", "OPENSSL_CONF")
         ),
     ],
+    "origin.environment_secret": [
+        Mistake(
+            name,
+            served({"name": name, "value": "x"}),
+            "/implementation/server/environment/0/value",
+            served({"name": name, "secret": "KEY"}, secrets=[KEY]),
+        )
+        for name in ("API_TOKEN", "password", "SHOP_API_KEY")
+    ],
     "origin.npm_script": [
         Mistake("a module", on_node(implementation=IN_JAVASCRIPT), "/implementation/server", on_node())
     ],

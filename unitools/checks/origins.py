@@ -10,6 +10,7 @@ from unitools.checks.findings import ManifestFinding, declare_rule
 from unitools.dependency_locks import normalize_name
 from unitools.mcp_listings import LISTING_FILE, Listing, compute_json_digest, read_entry_schema
 from unitools.packages import compute_files_digest
+from unitools.source_scans import is_secret_name
 from unitools.strict_json import STRICT, JsonRefused
 
 if TYPE_CHECKING:
@@ -56,6 +57,12 @@ RESERVED = declare_rule(
     "origin.environment_reserved",
     "Names that belong to the sandbox or to the interpreter are not the author's to set.",
     "Choose another way to tell the server, for example an argument.",
+)
+SECRET = declare_rule(
+    "origin.environment_secret",
+    "No value in the server's environment is a secret: manifests are shown, signed and kept in clear.",
+    'Name it under secrets, and give {"name": …, "secret": …} in place of the value; each tenant sets its own. If it is none, give '
+    '{"name": …, "config": …}, with the value as the default of a property of config_schema.',
 )
 _RESERVED = re.compile(
     r"(PATH|HOME|TMPDIR|LD_.*|PYTHON.*|NODE_(?:OPTIONS|PATH|EXTRA_CA_CERTS|USE_ENV_PROXY|TLS_.*)|SSL_CERT_.*|SSLKEYLOGFILE|OPENSSL_.*|CURL_CA_BUNDLE|REQUESTS_CA_BUNDLE|.*_PROXY|TOOLHUB_.*)",
@@ -193,6 +200,8 @@ def _check_environment(manifest: Manifest, environment: list[dict[str, str]]) ->
         at = ("implementation", "server", "environment", place)
         if _RESERVED.fullmatch(each["name"]):
             yield RESERVED.at((*at, "name"), f"{each['name']} is set by the sandbox.")
+        if "value" in each and is_secret_name(each["name"]):
+            yield SECRET.at((*at, "value"), f"{each['name'][:64]} looks like a secret, and its value stands here.")
         if each["name"] in seen:
             yield UNDECLARED.at((*at, "name"), f"{each['name']} is named twice.")
         seen.add(each["name"])

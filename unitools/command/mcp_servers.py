@@ -28,6 +28,8 @@ from unitools.mcp_listings import Listing, ListingUnfit
 from unitools.npm_locks import NpmLockUnfit
 from unitools.npm_names import is_of_npm
 from unitools.publications import check_group
+from unitools.server_secrets import SECRET_NAME
+from unitools.source_scans import is_secret_name
 
 if TYPE_CHECKING:
     import argparse
@@ -59,6 +61,13 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         "--argument", action="append", default=[], metavar="TEXT", help="of the server, --argument=--x for a flag"
     )
     command.add_argument("--environment", action="append", default=[], metavar="NAME=VALUE", help="of the server")
+    command.add_argument(
+        "--secret",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="of its environment, which each tenant sets in the hub",
+    )
     command.add_argument(
         "--host", action="append", default=[], metavar="HOST", help="that the tools may reach by https"
     )
@@ -99,7 +108,7 @@ def run(options: argparse.Namespace) -> int:
         group = check_group(options.group or (derive_npm_group(package) if is_npm else derive_group(package)))
         folder = BroughtFolder.choose(group, options.output)
         brought = folder.read_brought()
-        said = _read_start(options)
+        said = _read_start(options, brought)
         start = _start_as(brought, said)
         find = npm_servers.look_at_package if is_npm else partial(_look_at_package, brought=brought)
         listing, source = find(options, group, start, said)
@@ -146,8 +155,9 @@ def _look_at_package(
     return listing, source
 
 
-def _read_start(options: argparse.Namespace) -> dict[str, Any]:
-    """What this run says of how the server is started."""
+def _read_start(options: argparse.Namespace, brought: list[dict[str, Any]]) -> dict[str, Any]:
+    """What this run says of how the server is started. Whoever names a secret alone changes nothing of what else is in its
+    environment."""
     if options.script and options.module:
         raise CannotRun("A server is started as --script or as --module, not as both.")
     said: dict[str, Any] = {}
@@ -155,20 +165,34 @@ def _read_start(options: argparse.Namespace) -> dict[str, Any]:
         said |= {"script": options.script} if options.script else {"module": options.module}
     if options.argument:
         said["arguments"] = options.argument
-    if options.environment:
-        said["environment"] = [_read_environment(each) for each in options.environment]
+    if options.environment or options.secret:
+        kept = [] if options.environment else _list_values(_find_start(brought))
+        secrets = [_read_secret(each) for each in options.secret]
+        named = {each["name"] for each in secrets}
+        values = [_read_environment(each) for each in options.environment] or kept
+        said["environment"] = [each for each in values if each["name"] not in named] + secrets
     return said
+
+
+def _find_start(brought: list[dict[str, Any]]) -> dict[str, Any]:
+    """How the server of a tool is started that was brought before."""
+    return next((dict(each["implementation"]["server"]) for each in brought), {})
+
+
+def _list_values(start: dict[str, Any]) -> list[dict[str, str]]:
+    """Of its environment what no secret and no configuration gives."""
+    return [each for each in start.get("environment", []) if "value" in each]
 
 
 def _start_as(brought: list[dict[str, Any]], said: dict[str, Any]) -> dict[str, Any]:
     """How the server is started here, and for a tool that is new: as one that was brought before has it, and this run says. Values
     of a secret or of the configuration are of the manifest that names them.
     """
-    kept: dict[str, Any] = next((each["implementation"]["server"] for each in brought), {})
+    kept = _find_start(brought)
     left_out = {"listing"} | ({"script", "module"} if "script" in said or "module" in said else set())
     start = {name: value for name, value in kept.items() if name not in left_out}
     if "environment" in start:
-        start["environment"] = [each for each in start["environment"] if "value" in each]
+        start["environment"] = _list_values(start)
     return {name: value for name, value in (start | said).items() if value}
 
 
@@ -210,8 +234,22 @@ def _is_named(found: Distribution, package: str) -> bool:
 def _read_environment(text: str) -> dict[str, str]:
     name, sign, value = text.partition("=")
     if not sign:
-        raise CannotRun(f"--environment is NAME=VALUE, not {text!r}. Secrets are named in the manifest, not here.")
+        raise CannotRun(f"--environment is NAME=VALUE, not {text!r}. A secret is named alone: --secret NAME.")
+    if is_secret_name(name):
+        raise CannotRun(
+            f"--environment {name[:64]} looks like a secret, and its value would stand in the manifest for all to read. Say "
+            "--secret NAME: each tenant keeps its own in the hub, and the server is started here with a text in its place. If it is "
+            "none, make it a property of config_schema in the manifest, with the value as its default."
+        )
     return {"name": name, "value": value}
+
+
+def _read_secret(text: str) -> dict[str, str]:
+    if not SECRET_NAME.fullmatch(text):
+        raise CannotRun(
+            f"--secret is a name in capitals, such as API_KEY, not {text[:60]!r}. A value never stands here."
+        )
+    return {"name": text, "secret": text}
 
 
 def _only_script(found: Distribution, package: str) -> str:

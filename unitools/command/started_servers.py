@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from unitools.brought_tools import ServerReach
+from unitools.command.object_trials import PLACEHOLDER
 from unitools.command.terminal import CannotRun, format_shown
 from unitools.mcp_conversation import RequestRefused, ServerEnded, ServerUnfit
 from unitools.mcp_listings import Listing
@@ -47,7 +48,8 @@ def list_server_tools(
     home.mkdir()
     # The zone of a sandbox: servers name that of their machine in what they list.
     given = {"PATH": os.defpath, "HOME": str(home), "TZ": "UTC"} | environment
-    given |= {each["name"]: each["value"] for each in start.get("environment", ()) if "value" in each}
+    said_of = start.get("environment", ())
+    given |= {each["name"]: each.get("value", PLACEHOLDER) for each in said_of if "value" in each or "secret" in each}
     whole = [*command, *start.get("arguments", ())]
     with (place / "stderr").open("w+b") as said, _server(whole, given, home, said) as talk:
         try:
@@ -70,7 +72,8 @@ def _move_kept_files(start: dict[str, Any], place: Path) -> dict[str, Any]:
     def move(text: str) -> str:
         return re.sub(r"(?<![^=:,;\s])/data(?=/|$)", lambda _: str(data), text)
 
-    environment = [each | {"value": move(each["value"])} for each in start.get("environment", ()) if "value" in each]
+    said = start.get("environment", ())
+    environment = [each | {"value": move(each["value"])} if "value" in each else each for each in said]
     return start | {"arguments": [move(each) for each in start.get("arguments", ())], "environment": environment}
 
 

@@ -17,12 +17,14 @@ from registry.imports import services as imports
 from registry.imports.models import Import, ImportState
 from registry.models import Decision, ToolVersion
 from registry.reviews import services as reviews
+from tests.support.calls import assert_problem
+from unitools.checks import check_manifest
 from unitools.mcp_listings import Listing
 from unitools.npm_locks import MAX_LOCK_BYTES, read_package_lock
 
 if TYPE_CHECKING:
     from kernel.principal import Principal
-    from tests.conftest import Person
+    from tests.conftest import Caller, Person
 
 pytestmark = pytest.mark.django_db
 
@@ -45,6 +47,53 @@ def test_a_package_waits_for_a_worker_and_keeps_what_was_typed(developer: Person
     wrong = client.post("/bring/package", {"package": "mcp-server-time", "environment": "API_KEY"})
     assert wrong.status_code == 422
     assert "A line is NAME=VALUE" in wrong.text
+
+
+@pytest.mark.req("BRING-2", "SVC-6")
+def test_a_value_that_looks_like_a_secret_is_no_environment(developer: Person, caller: Caller) -> None:
+    typed = {"package": "mcp-server-time", "environment": "ZONE=eu\nAPI_TOKEN=s3cr3t-of-mine"}
+
+    page = developer.client().post("/bring/package", typed)
+    answer = caller.post(
+        "/imports/package", {"package": "mcp-server-time", "environment": ["API_TOKEN=s3cr3t-of-mine"]}
+    )
+
+    assert page.status_code == 422
+    assert "API_TOKEN looks like a secret" in page.text
+    error = assert_problem(answer, 422, "SCHEMA.INVALID")["error"]
+    [finding] = error["details"]["findings"]
+    assert finding["pointer"] == "/environment"
+    assert "name it under secrets, without a value" in finding["message"]
+    assert "s3cr3t" not in answer.content.decode()
+    assert not Import.objects.exists()
+    imports.import_package(package="mcp-server-git", environment=["GIT_CONFIG_KEY_0=safe.directory"], by=developer.by)
+
+
+@pytest.mark.req("BRING-2", "SVC-6")
+def test_a_secret_that_is_named_with_the_package_is_one_of_its_drafts(developer: Person, caller: Caller) -> None:
+    client = developer.client()
+    both = client.post("/bring/package", {"package": "mcp-server-time", "environment": "ZONE=eu", "secrets": "ZONE"})
+    small = client.post("/bring/package", {"package": "mcp-server-time", "secrets": "API_KEY=x"})
+    client.post("/bring/package", {"package": "mcp-server-time", "environment": "ZONE=eu", "secrets": "API_KEY"})
+
+    assert (both.status_code, "ZONE has a value in the environment" in both.text) == (422, True)
+    assert (small.status_code, "A value never stands here." in small.text) == (422, True)
+    row = Import.objects.get()
+    variables = [{"name": "ZONE", "value": "eu"}, {"name": "API_KEY", "secret": "API_KEY"}]
+    assert row.source["start"] == {"environment": variables}
+    again = client.get(f"/bring/package?import={row.wire_id}").text
+    assert "ZONE=eu</textarea>" in again
+    assert "API_KEY</textarea>" in again
+    row.source |= {"found": {"version": "1.0.0", "start": row.source["start"] | {"script": "mcp-server-time"}}}
+    listing = Listing("2025-11-25", {"look": {"name": "look", "inputSchema": {"type": "object", "properties": {}}}})
+    with transaction.atomic():
+        imports.keep_listing(row, listing, by=developer.by)
+    [draft] = imports.choose_tools(import_id=row.pk, names=["look"], by=developer.by).drafts
+    assert draft["document"]["implementation"]["server"]["environment"] == variables
+    assert [each["name"] for each in draft["document"]["secrets"]] == ["API_KEY"]
+    assert not [each for each in check_manifest(draft["document"]) if each.severity == "error"]
+    answer = caller.post("/imports/package", {"package": "mcp-server-git", "secrets": ["GIT_TOKEN"]})
+    assert answer.status_code == 201, answer.json()
 
 
 def npm_lock(name: str = "@a/server", version: str = "1.0.0", **more: Any) -> io.BytesIO:

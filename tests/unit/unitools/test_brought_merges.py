@@ -226,6 +226,26 @@ def test_how_a_server_is_started_is_what_is_said_now_beside_a_persons_secrets() 
         assert found["implementation"]["server"]["environment"] == [{"name": "A", "value": "3"}, secret]
 
 
+@pytest.mark.req("BRING-2", "SVC-6")
+def test_a_secret_that_the_source_names_comes_and_goes_and_takes_the_place_of_a_value() -> None:
+    none = source()
+    value, secret = (source({"environment": [{"name": "A", how: "A"}]}) for how in ("value", "secret"))
+    mine = {"secrets": [{"name": "MINE", "description": "Of a person."}]}
+
+    def names(document: dict[str, Any]) -> tuple[list[str], list[str]]:
+        environment = document["implementation"]["server"].get("environment", [])
+        return [each["name"] for each in environment if "secret" in each], [
+            each["name"] for each in document.get("secrets", [])
+        ]
+
+    for is_known in (True, False):
+        assert names(bring_again(value, secret, mine, is_known=is_known)) == (["A"], ["MINE", "A"])
+        assert names(bring_again(none, secret, is_known=is_known)) == (["A"], ["A"])
+        assert names(bring_again(secret, secret, is_known=is_known)) == (["A"], ["A"])
+    assert names(bring_again(secret, none)) == ([], [])
+    assert names(bring_again(secret, none, is_known=False)) == (["A"], ["A"])  # a person may have named it
+
+
 @pytest.mark.req("BRING-2")
 def test_by_command_what_is_not_named_is_as_it_was() -> None:
     before = draft(source(hosts=("a.example.org",), programs=("git",)))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import copy
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from registry.versions.manifest_checks import validate_document
-from tests.support.mcp_servers import ECHO, HONEST_TOOLS, PACKAGE, START, draft_of, listing_of
+from tests.support.mcp_servers import ECHO, HONEST_TOOLS, PACKAGE, START, draft_of, listing_of, source_of
 from unitools.brought_tools import CannotBring, ServerReach, Source, derive_group, draft_tools, raise_version
 from unitools.checks import find_entry_differences
+from unitools.command.started_servers import list_server_tools
 from unitools.manifest import Manifest
 from unitools.mcp_listings import Listing, ListingUnfit, describe_drift, show_drift
 from unitools.packages import ListingNotFit, check_code
@@ -275,6 +277,51 @@ def test_the_command_writes_a_folder_that_can_be_packed_from_a_listing(
     (tmp_path / "taken.json").write_bytes(listing_of(HONEST_TOOLS[1:]).to_bytes())
     assert main(["bring", "mcp", "a-server==1.2", "--group", "mcp.a", "--listing", "taken.json"]) == 2
     assert "no tool Echo-Text any more" in capsys.readouterr().err
+
+
+@pytest.mark.req("BRING-2", "SVC-6")
+def test_the_command_takes_secrets_by_name_and_no_value_that_looks_like_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from unitools.command import main
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "taken.json").write_bytes(listing_of().to_bytes())
+    usual = ["bring", "mcp", "a-server==1.0", "--listing", "taken.json", "--script", "a-server", "--group", "mcp.a"]
+    usual += ["--tool", "Echo-Text"]
+
+    assert main([*usual, "--environment", "API_TOKEN=s3cr3t-of-mine"]) == 1
+    said = capsys.readouterr().err
+    assert "API_TOKEN looks like a secret" in said
+    assert "--secret NAME" in said
+    assert "s3cr3t" not in said
+    assert not (tmp_path / "mcp_a").exists()
+    assert main([*usual, "--secret", "API_TOKEN=s3cr3t-of-mine"]) == 1
+    assert "A value never stands here." in capsys.readouterr().err
+    assert main([*usual, "--environment", "ZONE=eu", "--secret", "API_TOKEN"]) == 0
+    assert main([*usual, "--secret", "OTHER_KEY"]) == 0
+    written = json.loads((tmp_path / "mcp_a/manifests/mcp.a.echo_text.json").read_text())
+    assert errors_of(written) == []
+    assert written["implementation"]["server"]["environment"] == [
+        {"name": "ZONE", "value": "eu"},
+        {"name": "API_TOKEN", "secret": "API_TOKEN"},
+        {"name": "OTHER_KEY", "secret": "OTHER_KEY"},
+    ]
+    assert [each["name"] for each in written["secrets"]] == ["API_TOKEN", "OTHER_KEY"]
+
+
+@pytest.mark.req("BRING-2", "SVC-6")
+def test_a_server_that_needs_a_secret_is_listed_with_a_text_in_its_place(tmp_path: Path) -> None:
+    code = "import os\nassert os.environ['API_TOKEN'] == 'not-a-secret', os.environ['API_TOKEN']"
+    server = tmp_path / "server.py"
+    server.write_text(source_of(f"{code}\nmain()"))
+    start = {"environment": [{"name": "API_TOKEN", "secret": "API_TOKEN"}]}
+    place = tmp_path / "place"
+    place.mkdir()
+
+    found = list_server_tools([sys.executable, str(server)], start, place, keeps=True, hint="")
+
+    assert list(found.tools) == ["Echo-Text"]
 
 
 @pytest.mark.req("BRING-2")
