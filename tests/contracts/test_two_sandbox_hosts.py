@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from invocations.sandbox.engine import Engine
 
 EACH = 8
-BOXES_GONE_WITHIN_S = 30.0
+BOXES_GONE_WITHIN_S = 180.0  # as in tests/crash: a busy engine tells of an end late
 
 
 @pytest.mark.long

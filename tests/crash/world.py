@@ -49,7 +49,6 @@ NOT_NOW = ("EVIDENCE.UNAVAILABLE", "QUEUE.UNAVAILABLE")
 RETRIED = "SELECT count(*) FROM evidence_fact WHERE invocation_id = %s AND kind = 'invocation.retried'"
 OF_KEY = "SELECT id FROM invocations_invocation WHERE idempotency_key = %s"
 
-DIES_WITHIN_S = 5.0
 BOXES_END_S = 180.0  # a busy engine was seen to tell of an end after 23 s, and it tells of several one after another
 
 
@@ -146,7 +145,7 @@ class World:
         committed there was seen by its caller before the system had taken the process away.
         """
         until(lambda: not process.runs or (caller and caller.answers), "the process comes to its point")
-        until(lambda: not process.runs, f"{caller and caller.answers}\n{process.said()}", within_s=DIES_WITHIN_S)
+        until(lambda: not process.runs, f"{caller and caller.answers}\n{process.said()}")
         assert process.ended() == -signal.SIGKILL, process.said()
 
     def check_no_box_is_left(self) -> None:

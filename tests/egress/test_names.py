@@ -117,16 +117,16 @@ def test_slow_lookups_of_one_box_delay_nobody_else(authority: Authority, secure:
     def resolve(name: str) -> list[str]:
         if name != HOST:
             stuck.release()
-            release.wait(10)
+            release.wait(60)
         return names(name)
 
-    gate = EgressGate([f"{PUBLIC}/32"], resolve=resolve, caps=EgressCaps(lookup_s=10))
+    gate = EgressGate([f"{PUBLIC}/32"], resolve=resolve, caps=EgressCaps(lookup_s=60))
     with opened(gate) as slow, opened(gate) as other:
         slow.begin(rules(net=[tls("*", 443)]))
         other.begin(rules(net=[tls(HOST, secure.port)]))
         clients = [Client(slow).say(connect(f"slow-{number}.example.org", 443)) for number in range(10)]
         for _ in range(4):
-            assert stuck.acquire(timeout=10)
+            assert stuck.acquire(timeout=60)
 
         assert get(other, authority.client_context(), HOST, secure.port).endswith(b"hello")
 
@@ -144,7 +144,7 @@ def test_slow_lookups_of_one_call_count_in_the_next_one_too() -> None:
 
     def resolve(_: str) -> list[str]:
         stuck.release()
-        release.wait(10)
+        release.wait(60)
         return [PUBLIC]
 
     gate = EgressGate([f"{PUBLIC}/32"], resolve=resolve, caps=EgressCaps(lookup_s=0.3))
@@ -152,7 +152,7 @@ def test_slow_lookups_of_one_call_count_in_the_next_one_too() -> None:
         door.begin(rules(net=[tls("*", 443)]))
         clients = [Client(door).say(connect(f"a{number}.example.org", 443)) for number in range(4)]
         for _ in clients:
-            assert stuck.acquire(timeout=10)
+            assert stuck.acquire(timeout=60)
         door.end()
         door.begin(rules(net=[tls("*", 443)]))
 
@@ -174,10 +174,10 @@ def test_slow_lookups_of_one_tenant_leave_names_to_the_others(
     def resolve(name: str) -> list[str]:
         if name != HOST:
             stuck.release()
-            release.wait(10)
+            release.wait(60)
         return names(name)
 
-    gate = EgressGate([f"{PUBLIC}/32"], resolve=resolve, caps=EgressCaps(lookup_s=10))
+    gate = EgressGate([f"{PUBLIC}/32"], resolve=resolve, caps=EgressCaps(lookup_s=60))
     with ExitStack() as boxes:
         slow = [boxes.enter_context(opened(gate)) for _ in range(20)]
         other = boxes.enter_context(opened(gate))
@@ -186,7 +186,7 @@ def test_slow_lookups_of_one_tenant_leave_names_to_the_others(
             box.begin(rules(net=[tls("*", 443)]), tenant="one")
             clients += [Client(box).say(connect(f"slow-{number}.example.org", 443)) for number in range(4)]
         for _ in range(16):
-            assert stuck.acquire(timeout=10)
+            assert stuck.acquire(timeout=60)
         other.begin(rules(net=[tls(HOST, secure.port)]), tenant="other")
 
         assert get(other, authority.client_context(), HOST, secure.port).endswith(b"hello")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 HOST = "api.example.org"
 PUBLIC, INTERNAL = "127.0.0.1", "127.0.0.2"  # the first is admitted by the operator, as a public address would be
-WAIT_S = 10.0
+WAIT_S = 60.0
 
 
 def rules(**document: Any) -> EgressRules:

@@ -383,7 +383,7 @@ def test_a_drop_gives_way_to_who_reads_and_to_late_facts(store: FolderStore, mon
         def rest(seconds: float) -> None:
             rests.append(seconds)
             begin_meanwhile()
-            beside.submit(write_late_fact).result(timeout=10)
+            beside.submit(write_late_fact).result(timeout=60)
             if len(rests) == 2:
                 reader.rollback()
 

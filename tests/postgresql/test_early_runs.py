@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["bench", "connect", "model"]
 pytestmark = pytest.mark.django_db(transaction=True)
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 
 
 @pytest.fixture

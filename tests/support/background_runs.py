@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 SAYS_THAT_IT_RUNS = """
 import time
 from unitools import runtime

@@ -42,7 +42,7 @@ LEGACY, MODERN = "legacy", "2026-07-28"
 BOTH = (LEGACY, MODERN)
 TASKS = "io.modelcontextprotocol/tasks"
 ENVELOPE = "toolhub/envelope"
-PATIENCE_S = 30
+PATIENCE_S = 60
 NAME = Implementation(name="tests", version="7")
 _META = "io.modelcontextprotocol/"
 

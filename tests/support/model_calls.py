@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tests.support.scripted_models import Script
 
 MODEL = "model.script.main"  # tests.support.connected_models
-PATIENCE_S, LONG_S = 10.0, 180.0
+PATIENCE_S, LONG_S = 60.0, 180.0
 
 
 @dataclass

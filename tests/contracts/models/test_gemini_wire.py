@@ -389,7 +389,7 @@ def test_whoever_leaves_a_stream_ends_the_request() -> None:
 
     with model_server(event_reply(text("Hel"), end="stall")) as server:
         anyio.run(leave, server.url)
-        assert server.left.wait(10)
+        assert server.left.wait(60)
 
 
 def test_a_state_of_another_provider_is_not_sent() -> None:

@@ -39,7 +39,7 @@ def waits(request: HttpRequest) -> HttpResponse:
         ended.append("end")
         listening.__exit__(None, None, None)
 
-    may_return.wait(20)
+    may_return.wait(60)
     at_most_s = 0 if "impatient" in request.GET else 30
     return WaitingResponse(waiter, at_most_s=at_most_s, look=look, end=end)
 
@@ -137,7 +137,7 @@ def test_who_goes_away_is_not_waited_for() -> None:
         asked = await begun(Handler(1))
         await until(lambda: waker._waiters.get(THING))
         await asked.send_input({"type": "http.disconnect"})
-        await asked.wait(20)
+        await asked.wait(60)
 
     asyncio.run(story())
 
@@ -152,7 +152,7 @@ def test_who_goes_away_while_the_view_still_works_leaves_nothing_behind() -> Non
         asked = await begun(Handler(1))
         await until(lambda: waker._waiters.get(THING))
         await asked.send_input({"type": "http.disconnect"})
-        await asked.wait(20)
+        await asked.wait(60)
         may_return.set()
         await until(lambda: ended)
 

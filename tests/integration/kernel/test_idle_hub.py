@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 log = logging.getLogger("tests.news")
-HEARD_S = 30
+HEARD_S = 60
 
 
 @pytest.fixture

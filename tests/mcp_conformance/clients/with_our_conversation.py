@@ -26,7 +26,7 @@ from unitools.runtime import DomainError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-WITHIN_S = 20
+WITHIN_S = 60
 VALUES = {"string": "a", "number": 1, "integer": 1, "boolean": True, "object": {}, "array": []}
 
 

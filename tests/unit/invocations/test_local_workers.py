@@ -15,7 +15,7 @@ from invocations.queue.notify.local_workers import LocalWorkers
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-WITHIN_S = 30
+WITHIN_S = 60
 
 
 @pytest.fixture(autouse=True)

@@ -20,7 +20,7 @@ def test_a_place_that_is_free_again_is_heard_of(monkeypatch: pytest.MonkeyPatch)
         queue.consumer.qos(prefetch_count=1)
         for number in range(2):
             queue.put(number)
-        first = queue.get(timeout=10)
+        first = queue.get(timeout=60)
         message_counter, rung = MessageCounter(), []
 
         def ack_meanwhile(heard: int, _: float) -> None:
@@ -29,7 +29,7 @@ def test_a_place_that_is_free_again_is_heard_of(monkeypatch: pytest.MonkeyPatch)
 
         monkeypatch.setattr(message_counter, "wait", ack_meanwhile)
         monkeypatch.setattr(in_process, "message_counter", message_counter)
-        second = queue.get(timeout=10)
+        second = queue.get(timeout=60)
 
     assert (second.payload, rung) == (1, [True])
 

@@ -142,7 +142,7 @@ def test_loops_are_told_to_stop_before_the_boxes_go(
 
     def close() -> None:
         for thread in set(threading.enumerate()) - before:
-            thread.join(timeout=2)
+            thread.join(timeout=30)
         running.append(set(threading.enumerate()) - before)
 
     use_sandbox(monkeypatch, close=close)

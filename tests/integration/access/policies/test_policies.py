@@ -340,7 +340,7 @@ def test_a_publication_counts_with_the_next_decision_of_another_process(
         assert ask() == [["tenant@1"], True]
     finally:
         process.stdin.close()
-        process.wait(20)
+        process.wait(60)
         process.stdout.close()
 
 

@@ -39,7 +39,7 @@ ECHO, WRITE = "sample.tools.echo", "sample.tools.write"
 BY_URL: dict[str, Any] = {"elicitation": {"url": {}}}
 BY_FORM: dict[str, Any] = {"elicitation": {}}  # as clients said it before there were addresses
 WITH_TASKS: dict[str, Any] = {"extensions": {TASKS: {}}}
-PATIENCE_S = 30
+PATIENCE_S = 60
 CALLERS = 12
 
 

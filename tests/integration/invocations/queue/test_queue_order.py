@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
 
 CONCURRENCY, SPARE = 4, 1
-PATIENCE_S = 30
+PATIENCE_S = 60
 
 
 @pytest.fixture(autouse=True)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 TASK = "tests.rung"
-PATIENCE_S = 30
+PATIENCE_S = 60
 
 
 class Worker:

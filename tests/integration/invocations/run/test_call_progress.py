@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ECHO = "sample.tools.echo"
-PATIENCE_S = 30
+PATIENCE_S = 60
 LOOKS = 200
 
 

@@ -120,7 +120,7 @@ def test_folders_are_found_while_room_is_made_for_another(
         if not found:
             call = threading.Thread(target=lambda: found.extend([cache.find(kept), cache.find(old)]), daemon=True)
             call.start()
-            call.join(10)
+            call.join(60)
             assert not call.is_alive(), "The call waits for the folder's removal."
         remove(folder, **options)
 
