@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.django_db
 ECHOED = "mcp.a.echo_text"
+# And needs no consent.
+CHANGES_THINGS: dict[str, Any] = {"side_effect": "Network", "capabilities": {"net": [{"host": "a.example.org"}]}}
 
 
 @pytest.fixture(autouse=True)
@@ -138,12 +140,12 @@ def test_a_brought_tool_is_tried_reviewed_called_and_denied_as_any_other(
     ("changes", "reason", "retryable"),
     [
         ({"side_effect": "Read"}, "DOMAIN.UPSTREAM_ERROR", "yes"),
-        ({"side_effect": "Network"}, "DOMAIN.SERVER_ERROR", "after_action"),
-        ({"side_effect": "Network", "idempotency": "keyed"}, "DOMAIN.UPSTREAM_ERROR", "yes"),
+        (CHANGES_THINGS, "DOMAIN.SERVER_ERROR", "after_action"),
+        (CHANGES_THINGS | {"idempotency": "keyed"}, "DOMAIN.UPSTREAM_ERROR", "yes"),
     ],
 )
 def test_what_the_server_calls_an_error_is_sent_again_only_where_that_does_nothing_twice(
-    changes: dict[str, str],
+    changes: dict[str, Any],
     reason: str,
     retryable: str,
     bring: Callable[..., ToolVersion],
@@ -165,6 +167,7 @@ def test_what_the_server_calls_an_error_is_sent_again_only_where_that_does_nothi
 def test_a_server_of_an_import_that_needs_a_secret_is_listed_with_a_text_in_its_place(tmp_path: Path) -> None:
     code = "import os\nassert os.environ['API_TOKEN'] == 'not-a-secret'\ndef call(*_): pass"
     folder = lay_out_server(tmp_path / "site", source_of(code))
+    (folder / "a_server-1.0.dist-info/METADATA").write_text(f"Metadata-Version: 2.1\nName: {PACKAGE}\nVersion: 1.0\n")
     said: dict[str, Any] = {"package": PACKAGE, "constraints": [], "script": "", "arguments": [], "environment": []}
     source = read_package_source(**said, version="1.0", secrets=["API_TOKEN"], lock=[], reach=NO_REACH)
 

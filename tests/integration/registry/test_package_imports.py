@@ -60,7 +60,7 @@ def test_a_value_that_looks_like_a_secret_is_no_environment(developer: Person, c
 
     assert page.status_code == 422
     assert "API_TOKEN looks like a secret" in page.text
-    error = assert_problem(answer, 422, "SCHEMA.INVALID")["error"]
+    error = assert_problem(answer, 422, "SCHEMA.VALIDATION_FAILED")["error"]
     [finding] = error["details"]["findings"]
     assert finding["pointer"] == "/environment"
     assert "name it under secrets, without a value" in finding["message"]
