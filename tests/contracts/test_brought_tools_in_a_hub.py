@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.test import Client
 
+from access.consents import services as consents
 from invocations.problems import ImageMissing
 from invocations.run import server_probe
 from invocations.run.package_lists import list_package
@@ -47,8 +48,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.django_db
 ECHOED = "mcp.a.echo_text"
-# And needs no consent.
-CHANGES_THINGS: dict[str, Any] = {"side_effect": "Network", "capabilities": {"net": [{"host": "a.example.org"}]}}
 
 
 @pytest.fixture(autouse=True)
@@ -140,12 +139,12 @@ def test_a_brought_tool_is_tried_reviewed_called_and_denied_as_any_other(
     ("changes", "reason", "retryable"),
     [
         ({"side_effect": "Read"}, "DOMAIN.UPSTREAM_ERROR", "yes"),
-        (CHANGES_THINGS, "DOMAIN.SERVER_ERROR", "after_action"),
-        (CHANGES_THINGS | {"idempotency": "keyed"}, "DOMAIN.UPSTREAM_ERROR", "yes"),
+        ({"side_effect": "Write"}, "DOMAIN.SERVER_ERROR", "after_action"),
+        ({"side_effect": "Write", "idempotency": "keyed"}, "DOMAIN.UPSTREAM_ERROR", "yes"),
     ],
 )
 def test_what_the_server_calls_an_error_is_sent_again_only_where_that_does_nothing_twice(
-    changes: dict[str, Any],
+    changes: dict[str, str],
     reason: str,
     retryable: str,
     bring: Callable[..., ToolVersion],
@@ -156,6 +155,8 @@ def test_what_the_server_calls_an_error_is_sent_again_only_where_that_does_nothi
     put_in_force(permit())
     enable(bring("fail", safety_class="Low", **changes), operator)
     grant(tools="mcp.*")
+    asked = consents.request_consent(tool="mcp.a.fail", versions="^1", purpose="a test", validity_s=3600, by=caller.by)
+    consents.approve_consent(consent_id=asked.pk, reason="For a test.", by=operator.by)
 
     answer = caller.invoke("mcp.a.fail", {}, {"Idempotency-Key": "key-1"})
 
