@@ -204,6 +204,8 @@ def count_one_call(database_url: str, redis_url: str, source: Path) -> dict[str,
             share = (time.monotonic() - at) / IDLE_S
             for name, pid in pids.items():
                 found[name] = proxy.of(pid).since(before[name])
+                if not found[name].exchanges:
+                    raise CannotMeasure(f"No exchange of {name} was counted. Do its connections say whose they are?")
                 for what in ("exchanges", "transactions", "statements"):
                     whole = getattr(found[name], what) - share * getattr(idle[name], what)
                     found[f"{name} {what}"] = whole / COUNTED_CALLS

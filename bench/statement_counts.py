@@ -15,11 +15,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from toolhub.process_names import parse_process_name
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
 _SSL, _GSS = 80877103, 80877104  # what a client may ask before it begins: whether it can be encrypted
-_NAME = b"application_name"  # which says the process (`toolhub HOST PID ROLE`)
+_NAME = b"application_name"  # which says the process
 
 
 @dataclass(slots=True)
@@ -56,9 +58,8 @@ class _Session:
 
     def begin(self, parameters: bytes) -> None:
         words = parameters.split(b"\0")
-        name = words[words.index(_NAME) + 1].split() if _NAME in words else []
-        pid = int(name[-1]) if name and name[-1].isdigit() else 0
-        self._counts = self._all.setdefault(pid, Counts())
+        name = parse_process_name(words[words.index(_NAME) + 1].decode()) if _NAME in words else None
+        self._counts = self._all.setdefault(name.pid if name is not None else 0, Counts())
 
     def hear_client(self, kind: bytes, body: bytes) -> None:
         if kind == b"P":

@@ -25,11 +25,17 @@ class _Turn(Generic[Wanted]):
     def __init__(self, wanted: Wanted) -> None:
         self.wanted = wanted
         self.group: list[_Turn[Wanted]] = []
-        self.is_over = threading.Event()  # the wait for it
+        self.is_over: threading.Event | None = (
+            None  # the wait for it; most threads find nobody at it, and wait for nothing
+        )
 
     def begin(self, group: list[_Turn[Wanted]]) -> None:
         self.group = group
-        self.is_over.set()
+        self.end_wait()
+
+    def end_wait(self) -> None:
+        if self.is_over is not None:
+            self.is_over.set()
 
 
 class Turns(Generic[Wanted]):
@@ -48,13 +54,14 @@ class Turns(Generic[Wanted]):
         try:
             with self._lock:
                 if self._is_busy:
+                    turn.is_over = threading.Event()
                     self._waiting.append(turn)
                 else:
                     self._is_busy = True
                     turn.begin([turn])
-            if not turn.group:
+            if turn.is_over is not None:
                 inject_fault("turns.waits")
-            turn.is_over.wait()
+                turn.is_over.wait()
             yield [each.wanted for each in turn.group]
         finally:
             self._leave(turn)
@@ -76,7 +83,7 @@ class Turns(Generic[Wanted]):
             else:
                 self._is_busy = False
         for each in done[1:]:
-            each.is_over.set()
+            each.end_wait()
 
     def _goes_with(self, first: _Turn[Wanted], other: _Turn[Wanted]) -> bool:
         return other is first or self._fits is None or self._fits(first.wanted, other.wanted)

@@ -238,7 +238,9 @@ def _find_finder(
         return partial(_find_operation, rooms.operation)
     if rooms.remote is not None:
         return partial(_find_remote, rooms.remote)
-    return None if rooms.server is None else partial(_find_server, rooms.server)
+    if rooms.server is not None:
+        return partial(_find_server, rooms.server)
+    return rooms.modules.find_entry if rooms.modules is not None else None
 
 
 def _find_operation(operation: dict[str, Any], head: dict[str, Any]) -> Callable[..., Any]:

@@ -20,6 +20,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from sandbox.package import HeldModules
+
 REUSED = ("shared", "fresh")  # levels
 _NICE = 10  # inside the container the supervisor gets the processor first
 _SECOND_WALL = 2  # times the limit: who counts for the box comes first, and the kernel counts in ticks, which run ahead
@@ -53,6 +55,7 @@ class BoxIsolation:
         ]  # the server of others, somewhere else, that answers through the gate; None: none does
         self.begins_ahead = self._may_begin_ahead(loaded["ahead"])
         self.listing = b""  # what was reviewed of the server's tools
+        self.modules: HeldModules | None = None  # of the package; None: its code is not held
         self.user = os.getuid(), os.getgid()
         self.others = 0 if self.fresh else len(others)
         self.limits_of_one = self.limits  # of processes; the whole box's are the supervisor's, where it can count

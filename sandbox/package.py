@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
+from importlib import import_module
 from importlib.machinery import (
     EXTENSION_SUFFIXES,
     SOURCE_SUFFIXES,
@@ -17,6 +18,7 @@ from importlib.machinery import (
     PathFinder,
     SourceFileLoader,
 )
+from importlib.util import module_from_spec
 from opcode import opmap
 from types import CodeType
 
@@ -24,8 +26,10 @@ from unitools.brought_objects import MADE_FILE, SOURCE_FOLDER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Any
 
 DEPENDENCIES = "/deps"
 
@@ -128,6 +132,51 @@ class PackageFinder:
         if path is None and name in self._own:
             return PathFinder.find_spec(name, [self._place])
         return None
+
+    def make_modules(self) -> HeldModules:
+        """Those whose code is held."""
+        return HeldModules(self._found)
+
+
+class HeldModules:
+    """Modules that are made, and not run: a call runs those that its entry stands in, and needs of the import system only what is left
+    to do then. That system is large, and what of it a call runs is copied for it, page by page. Whatever is not as expected is left to
+    it, and so is each import of the modules themselves.
+    """
+
+    def __init__(self, found: dict[str, tuple[ModuleSpec, str]]) -> None:
+        self._made: dict[str, tuple[ModuleType, Any, str]] = {
+            name: (module_from_spec(spec), spec, folder) for name, (spec, folder) in found.items()
+        }
+        self._codes = {name: spec.loader.get_code(name) for name, (_, spec, _) in self._made.items()}
+
+    def find_entry(self, head: dict[str, Any]) -> Callable[..., Any]:
+        found: Callable[..., Any] = getattr(self._run(head["module"]), head["entry"])
+        return found
+
+    def _run(self, name: str) -> ModuleType:
+        """As ``importlib.import_module``."""
+        above, _, own = name.rpartition(".")
+        parent = sys.modules.get(above) or self._run(above) if above else None
+        if name in sys.modules or name not in self._made:  # the former perhaps by what is above it
+            return import_module(name)
+        module, spec, folder = self._made[name]
+        if parent is not None and getattr(parent, "__path__", None) != [folder]:
+            return import_module(name)
+        sys.modules[name] = module
+        # Who imports it meanwhile is told that it is not whole.
+        spec._initializing = True
+        try:
+            exec(self._codes[name], module.__dict__)  # the tool's, in the tool's process
+        except BaseException:
+            sys.modules.pop(name, None)
+            raise
+        finally:
+            spec._initializing = False
+        module = sys.modules[name]  # which may have put another in its place
+        if parent is not None:
+            setattr(parent, own, module)
+        return module
 
 
 def find_top_levels(names: list[str]) -> set[str]:

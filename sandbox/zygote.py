@@ -104,7 +104,9 @@ def _load(body: bytes, others: list[int]) -> tuple[BoxIsolation, list[str]]:
         not rooms.programs.replaces_tool and rooms.server is None and rooms.remote is None
     ):  # of a listing nothing is imported
         sys.path.insert(sys.path.index(DEPENDENCIES), PACKAGE)
-        sys.meta_path.insert(0, PackageFinder(PACKAGE, own, codes))
+        finder = PackageFinder(PACKAGE, own, codes)
+        sys.meta_path.insert(0, finder)
+        rooms.modules = finder.make_modules()
     rooms.make_ready()
     if rooms.reused:
         rehearse_calls(rooms)

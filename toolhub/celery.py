@@ -17,6 +17,7 @@ from celery.signals import setup_logging, worker_init, worker_ready, worker_shut
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
+from kernel.huge_pages import start_collapses
 from kernel.observability import exposition, telemetry
 from toolhub.brokers.wake_up_consumer import WakeUpConsumer
 from toolhub.loops import LoopThreads, ProcessRole, select_loops
@@ -107,6 +108,7 @@ def _start_loops(**_: Any) -> None:
     start_sandbox()
     offer_metrics()
     import_providers()
+    start_collapses()
     _loops.start(*select_loops(*worker_roles()))
     offer_probes(_loops.threads)
 

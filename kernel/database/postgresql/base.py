@@ -48,6 +48,9 @@ _UNKNOWN = "?"
 # Of what is prepared, in functions too. Left to itself, PostgreSQL plans some of it for each call, which takes four times as long as
 # running it. So what chooses a partial index stands in the statement as a word: a plan for any parameter cannot use it.
 _PLAN_ONCE = "SET plan_cache_mode = force_generic_plan"
+# A plan that is kept is older than most rows: made while a table is small, as in a new hub or the first hour of a month, it would read
+# the whole table for one row until the next ANALYZE. By the price of a disk that turns, PostgreSQL prefers that up to some ten pages.
+_PAGES_LIE_NEAR = "SET random_page_cost = 1.1"
 _SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 _TELL = f"SELECT set_config('role', %s, %s), set_config('{SETTING}', %s, %s)".encode()
 
@@ -102,7 +105,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self.look_for_walls()
         if not StatementPipeline.knows(self.connection):
             with self.wrap_database_errors:
-                self.connection.execute(_PLAN_ONCE)
+                self.connection.execute(f"{_PLAN_ONCE}; {_PAGES_LIE_NEAR}")
 
     def look_for_walls(self) -> None:
         """With each new connection until it is found; a migration that has just made the role calls it too."""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -140,6 +141,72 @@ def test_what_is_found_beforehand_is_what_an_import_would_find(tmp_path: Path) -
 
     assert said[0] == said[1]
     assert said[0].endswith("2 2\n")
+
+
+ENTRIES = """
+import importlib, sys
+sys.dont_write_bytecode = True
+sys.path.insert(0, {root!r})
+from sandbox import package
+place = {place!r}
+sources = {{
+    "tool/__init__.py": b"TOLD = []",
+    "tool/main.py": b"from tool.other import run",
+    "tool/other.py": b"import tool; tool.TOLD.append(__name__)\\ndef run(): return 'other'",
+    "tool/deep/__init__.py": b"from tool.deep import x",
+    "tool/deep/x.py": b"import tool; tool.TOLD.append(__name__)\\ndef run(): return 'x'",
+    "tool/plain/y.py": b"import tool.plain\\ndef run(): return list(tool.plain.__path__)",
+    "tool/swaps.py": b"import sys, types; made = types.ModuleType('swapped'); made.run = lambda: 1; sys.modules[__name__] = made",
+    "tool/fails.py": b"raise ValueError('no')",
+    "tool/twice.py": b"import sys\\ndef run(): return len([each for each in sys.modules if each == __name__])",
+    "tool/twice/below.py": b"def run(): return 1",
+    "tool/itself.py": b"import tool.itself as me; WAS = me.__spec__._initializing\\ndef run(): return WAS, me.WAS",
+    "tool/broken.py": b"def (",
+    "alone.py": b"def run(): return 'alone'",
+}}
+names = list(sources)
+package.write_package(names, list(sources.values()), place)
+codes = package.compile_package(names, list(sources.values()), place)
+sys.path.append(place)
+finder = package.PackageFinder(place, package.find_top_levels(names), codes)
+sys.meta_path.insert(0, finder)
+held = finder.make_modules()
+print(sorted(each for each in sys.modules if each.partition(".")[0] in ("tool", "alone")))
+
+def find(name, entry):
+    if {held}:
+        return held.find_entry({{"module": name, "entry": entry}})
+    return getattr(importlib.import_module(name), entry)
+
+for name in ("tool.main", "tool.deep.x", "tool.plain.y", "tool.swaps", "tool.fails", "tool.fails", "tool.twice.below", "tool.twice",
+             "tool.itself", "tool.broken", "tool.missing", "missing", "alone", "tool.main"):
+    try:
+        print(name, find(name, "run")())
+    except BaseException as error:
+        print(name, type(error).__name__, error, getattr(error, "name", ""))
+    module = sys.modules.get(name)
+    spec = getattr(module, "__spec__", None)
+    print(module, getattr(module, "__file__", ""), getattr(module, "__cached__", ""), getattr(module, "__package__", ""),
+          list(getattr(module, "__path__", ["none"])), spec, getattr(spec, "_initializing", ""), sorted(vars(module or object)))
+import tool
+print(tool.TOLD, sorted(vars(tool)))
+"""
+
+
+def test_an_entry_is_found_as_an_import_would_find_it(tmp_path: Path) -> None:
+    """Whether what is above it runs, loads it, replaces it, fails or is no package; and nothing of it runs before."""
+    place = tmp_path / "package"
+    said = []
+    for held in (True, False):
+        place.mkdir()
+        command = ENTRIES.format(root=str(ROOT), place=str(place), held=held)
+        done = subprocess.run([sys.executable, "-I", "-c", command], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        said.append(re.sub(r"0x[0-9a-f]+", "", done.stdout))
+        place.rename(tmp_path / f"package-{held}")
+
+    assert said[0] == said[1]
+    assert said[0].startswith("[]\ntool.main other\n")
 
 
 def test_only_what_is_of_others_is_imported_beforehand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ from invocations.mcp.list_watch import close_streams
 from invocations.sandbox.factory import current_sandbox
 from kernel.http.open_requests import refuse_open_requests
 from kernel.http.uvicorn_protocol import Protocol
+from kernel.huge_pages import start_collapses
 from registry.model_providers.early_imports import start_early_imports
 from toolhub.database.migration_state import find_missing_migrations
 from toolhub.embedded_mode import run_all_parts
@@ -53,6 +54,7 @@ class Server(uvicorn.Server):
         if self.started:
             self._serves()
             start_early_imports()
+            start_collapses()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         close_streams()

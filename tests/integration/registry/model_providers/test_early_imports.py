@@ -84,6 +84,7 @@ def test_nobody_waits_for_it(operator: Person, monkeypatch: pytest.MonkeyPatch) 
 def test_a_server_begins_it_once_it_serves(monkeypatch: pytest.MonkeyPatch) -> None:
     order: list[str] = []
     monkeypatch.setattr(serve, "start_early_imports", lambda: order.append("imports"))
+    monkeypatch.setattr(serve, "start_collapses", lambda: order.append("huge pages"))
 
     async def started(self: serve.Server, sockets: object = None) -> None:
         self.started = True
@@ -94,7 +95,7 @@ def test_a_server_begins_it_once_it_serves(monkeypatch: pytest.MonkeyPatch) -> N
 
     asyncio.run(server.startup())
 
-    assert order == ["serves", "says so", "imports"]
+    assert order == ["serves", "says so", "imports", "huge pages"]
 
 
 @pytest.mark.req("LLM-10")
@@ -104,13 +105,14 @@ def test_a_worker_begins_it_as_well_since_it_asks_the_models_of_runs(
     order: list[str] = []
     settings.TOOLHUB_EMBEDDED = False
     monkeypatch.setattr(early_imports, "start_early_imports", lambda: order.append("imports"))
+    monkeypatch.setattr(celery, "start_collapses", lambda: order.append("huge pages"))
     for name in ("start_sandbox", "offer_metrics", "offer_probes"):
         monkeypatch.setattr(celery, name, lambda *_: None)
     monkeypatch.setattr(celery._loops, "start", lambda *_: order.append("loops"))
 
     celery._start_loops()
 
-    assert order == ["imports", "loops"]
+    assert order == ["imports", "huge pages", "loops"]
 
 
 @pytest.mark.req("LLM-10")
