@@ -16,6 +16,7 @@ import yaml
 from kernel.variables import BOXD, EVERY, INIT, KEEPER, UPKEEP, WEB, WORKER
 from sandbox.image import ON_LAYER, build_context
 from scripts.provision import venv, wheels
+from tests.support.source_files import list_source_files
 from toolhub.celery import worker_roles
 from toolhub.loops import select_loops
 from toolhub.variables import VARIABLES
@@ -199,13 +200,7 @@ def test_the_lock_for_development_holds_the_packages_that_run_the_hub() -> None:
 
 def test_a_lock_file_names_no_address() -> None:
     """Packages come from the registry that a machine is set up for, and who asks for money is not of the lock's business."""
-    folders = [each for each in ROOT.iterdir() if each.is_dir() and not each.name.startswith(".")]
-    found = [*ROOT.glob("*.lock"), *(path for folder in folders for path in folder.rglob("*lock*"))]
-    locks = [
-        path
-        for path in found
-        if path.name.endswith((".lock", "package-lock.json")) and "node_modules" not in path.parts
-    ]
+    locks = [path for path in list_source_files() if path.name.endswith((".lock", "package-lock.json"))]
 
     assert len(locks) > 5
     assert [path for path in locks if "://" in path.read_text()] == []

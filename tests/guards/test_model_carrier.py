@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.source_files import list_source_files
+
 ROOT = Path(__file__).resolve().parents[2]
 # What speaks to providers. Agents, tools, graphs, MCP and whatever else the distribution has is not for us.
 USED = re.compile(
@@ -31,9 +33,6 @@ def find_imports(path: Path) -> set[str]:
     return found
 
 
-AWAY = {".venv", ".testenv", "node_modules"}
-
-
 def of_carrier(path: Path) -> set[str]:
     if "pydantic_" not in path.read_text():  # reading takes a hundredth of parsing
         return set()
@@ -42,7 +41,7 @@ def of_carrier(path: Path) -> set[str]:
 
 @pytest.mark.req("LLM-1")
 def test_of_the_carrier_only_its_models_are_used_and_only_by_providers() -> None:
-    files = [path for folder in ROOT.iterdir() if folder.name not in AWAY for path in folder.rglob("*.py")]
+    files = [path for path in list_source_files() if path.suffix == ".py"]
     users = {path.relative_to(ROOT).as_posix(): names for path in files if (names := of_carrier(path))}
 
     product = {path: names for path, names in users.items() if not path.startswith(("tests/", "bench/probes/"))}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,12 +35,17 @@ def text_of(node: ast.expr, constants: dict[str, str]) -> str:
     return " ".join(said)
 
 
-def modules() -> dict[str, ast.Module]:
-    return {
-        str(path.relative_to(ROOT)): ast.parse(path.read_text())
-        for folder in PACKAGES
-        for path in sorted((ROOT / folder).rglob("*.py"))
+def modules() -> tuple[dict[str, ast.Module], dict[str, int]]:
+    """Those that write remedies, and :func:`places_of` them: the others are not parsed."""
+    paths = [path for folder in PACKAGES for path in sorted((ROOT / folder).rglob("*.py"))]
+    sources = {str(path.relative_to(ROOT)): path.read_text() for path in paths}
+    found = {path: ast.parse(source) for path, source in sources.items() if WORD in source}
+    places = places_of(found.values())
+    by_place = re.compile(rf"\b(?:{'|'.join(places)})\b")
+    more = {
+        path: ast.parse(source) for path, source in sources.items() if path not in found and by_place.search(source)
     }
+    return found | more, places
 
 
 def constants_of(module: ast.Module) -> dict[str, str]:
@@ -70,8 +76,7 @@ def remedies() -> list[tuple[str, str]]:
 
 def find_remedies() -> Iterator[tuple[str, str]]:
     """Every remedy that is written there, by its name or by its place or made by a function for it, with where it stands."""
-    found = modules()
-    places = places_of(found.values())
+    found, places = modules()
     for path, module in found.items():
         constants = constants_of(module)
         for node in ast.walk(module):

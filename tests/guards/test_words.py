@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.source_files import read_docstring
 from tests.support.templates import TEMPLATES
 
 if TYPE_CHECKING:
@@ -180,17 +181,14 @@ def test_a_first_line_that_names_a_thing_begins_with_it(line: str) -> None:
 
 
 def test_the_docstring_of_a_module_begins_with_the_name_of_its_thing() -> None:
-    first_lines = {
-        path.relative_to(ROOT).as_posix(): (ast.get_docstring(ast.parse(path.read_text())) or "").partition("\n")[0]
-        for path in DOCUMENTED
-    }
+    first_lines = {path.relative_to(ROOT).as_posix(): read_docstring(path).partition("\n")[0] for path in DOCUMENTED}
 
     assert {path: line for path, line in first_lines.items() if not begins_with_its_thing(line)} == {}
 
 
 def test_the_docstring_of_a_test_does_not_begin_with_its_question() -> None:
     first_lines = {
-        path.relative_to(ROOT).as_posix(): (ast.get_docstring(ast.parse(path.read_text())) or "").partition("\n")[0]
+        path.relative_to(ROOT).as_posix(): read_docstring(path).partition("\n")[0]
         for path in (ROOT / "tests").rglob("*.py")
     }
 
