@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING
 
 from scripts.provision.console import ROOT, print_line
 from scripts.provision.processes import end_process, identify_process
-from scripts.provision.processors import IdleTime
+from scripts.provision.processors import IdleTime, read_times, share_idle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -260,6 +260,7 @@ def run_parts(
     """The first exit status that is not 0. What those two make is more of the environment of the parts that begin after them."""
     codes = []
     running: list[Run] = []
+    begun = read_times()
     with contextlib.ExitStack() as stack, _interrupted(running):
         env = env | {MIGRATED: stack.enter_context(tempfile.TemporaryDirectory(prefix="toolhub-migrated-"))}
         running += [stack.enter_context(_begin(part, pytest, env)) for part in FIRST]
@@ -275,6 +276,8 @@ def run_parts(
             for run in [each for each in running if each.process.poll() is not None]:
                 running.remove(run)
                 codes.append(run.report())
+    if (idle_share := share_idle(begun)) is not None:
+        print_line(f"Processors: idle for {idle_share:.0%} of that time.")
     return next(filter(None, codes), 0)
 
 

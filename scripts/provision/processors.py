@@ -30,6 +30,12 @@ class IdleTime:
         self._idle, self._total = read_times()
 
 
+def share_idle(since: tuple[int, int]) -> float | None:
+    """Of all processors, since then (:func:`read_times`); None where nobody counts."""
+    idle, total = read_times()
+    return (idle - since[0]) / (total - since[1]) if total > since[1] else None
+
+
 def read_times() -> tuple[int, int]:
     """Since the machine started, in ticks: (what nobody used or waited for the disk, all)."""
     with contextlib.suppress(OSError):
