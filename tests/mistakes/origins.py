@@ -112,7 +112,7 @@ ORIGINS: dict[str, list[Mistake]] = {
             name,
             served({"name": name, "value": "x"}),
             "/implementation/server/environment/0/value",
-            served({"name": name, "secret": "KEY"}, secrets=[KEY]),
+            served({"name": name, "secret": "API_KEY"}, secrets=[KEY]),
         )
         for name in ("API_TOKEN", "password", "SHOP_API_KEY")
     ],

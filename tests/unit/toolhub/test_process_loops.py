@@ -69,7 +69,7 @@ def processes(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[dict[P
     monkeypatch.setattr(loops, "LOOPS", [_harmless(loop) for loop in LOOPS])
     monkeypatch.setattr(loop_process, "serve_probes", hear_and_end)
     monkeypatch.setattr(celery, "offer_probes", hear)
-    for name in ("start_sandbox", "offer_metrics", "import_providers"):
+    for name in ("start_sandbox", "offer_metrics", "import_providers", "start_collapses"):
         monkeypatch.setattr(celery, name, nothing)
     monkeypatch.setattr(embedded_mode, "start_sandbox", nothing)
     use_sandbox(monkeypatch, close=nothing)
