@@ -39,10 +39,10 @@ def test_a_fifth_of_the_time_is_much(
 def test_the_share_of_a_run_counts_what_waits_for_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     times = tmp_path / "stat"
     monkeypatch.setattr(processors, "TIMES", times)
-    times.write_text(LINE.format(used=1000, nice=30, idle=5000, disk=70))
+    times.write_text(LINE.format(used=1000, idle=5000, disk=70))
     begun = processors.read_times()
     nothing_yet = processors.share_idle(begun)
-    times.write_text(LINE.format(used=1600, nice=130, idle=5200, disk=170))
+    times.write_text(LINE.format(used=1700, idle=5200, disk=170))
 
     assert (nothing_yet, processors.share_idle(begun)) == (None, 0.3)
 
