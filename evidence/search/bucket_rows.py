@@ -40,7 +40,7 @@ def find_bucket_postings(
     wanted = [span for span in spans if find_parts(span, 0) is not None]
     for first, content in _read(tenant_id, wanted):
         for span in wanted:
-            for tag, places in find_in_bucket(content, span, first=first):
+            for tag, places in find_in_bucket(content, span, first=first).items():
                 of_tag = bits.setdefault(tag, {})
                 for block, place in (divmod(place, block_size) for place in places):
                     of_tag[block] = of_tag.get(block, 0) | 1 << place

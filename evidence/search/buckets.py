@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left
+from functools import partial
 from typing import TYPE_CHECKING
 from zlib import crc32
 
@@ -34,6 +35,7 @@ _MAX_TAG = 256
 _FIRST, _END = min(SHORT.values()), bytes([max(SHORT.values())[0] + 1])
 _CHECK = struct.Struct(">I")
 _HEAD = struct.Struct(">BBII")  # kind, length, tags, places
+_PLACE = 3  # bytes
 _LAST = 1 << 23
 
 
@@ -70,7 +72,7 @@ def encode_bucket(places: Mapping[bytes, Iterable[int]], *, first: int) -> bytes
         for tag in tags:
             of_tag = sorted({place - first for place in places[tag]})
             of_tag[-1] |= _LAST
-            written += [place.to_bytes(3) for place in of_tag]
+            written += [place.to_bytes(_PLACE) for place in of_tag]
         head = _HEAD.pack(kind, length, len(tags), len(written))
         body += b"".join((head, *(tag[1:] for tag in tags), *written))
     return _CHECK.pack(crc32(body)) + body
@@ -79,72 +81,85 @@ def encode_bucket(places: Mapping[bytes, Iterable[int]], *, first: int) -> bytes
 def decode_bucket(content: bytes, *, first: int) -> Places:
     """All of it. Raises :class:`~evidence.problems.SearchIndexDamaged`."""
     found: Places = {}
-    for group in _groups(content):
-        at = 0
-        for number in range(group.count):
-            of_tag, at = _read_places(group.places, at, first)
-            found[group.tag(number)] = of_tag
+    for kind, length, begin, middle, end in _list_groups(content):
+        at = middle
+        for tag in range(begin, middle, length):
+            of_tag, at = _read_places(content, at, end, first)
+            found[_read_tag(content, bytes((kind,)), length, tag)] = of_tag
     return found
 
 
-def find_in_bucket(content: bytes, span: TagSpan, *, first: int) -> Iterator[tuple[bytes, list[int]]]:
+def find_in_bucket(content: bytes, span: TagSpan, *, first: int) -> Places:
     """The tags that are within ``span``, and their places. Raises :class:`~evidence.problems.SearchIndexDamaged`."""
-    for group in _groups(content):
-        number = bisect_left(group, span.low)
-        if number == group.count or group.tag(number) >= span.high:
+    found: Places = {}
+    lowest, highest, only = span.low[0], span.high[0], span.is_one
+    for kind, length, begin, middle, end in _list_groups(content):
+        if not lowest <= kind <= highest or (only and length != len(span.low) - 1):
             continue
-        at = 0
-        for _ in range(number if len(group.places) > 3 * group.count else 0):
-            _, at = _read_places(group.places, at, first)
-        at = at or 3 * number
-        while number < group.count and (tag := group.tag(number)) < span.high:
-            of_tag, at = _read_places(group.places, at, first)
-            yield tag, of_tag
-            number += 1
+        head, places_at = bytes((kind,)), -1
+        if only:
+            number = _find_tag(content, span.low[1:], begin, middle)
+        else:
+            read = partial(_read_tag, content, head, length)
+            number = bisect_left(range(begin, middle, length), span.low, key=read)
+        for at in range(begin + number * length, middle, length):
+            tag = _read_tag(content, head, length, at)
+            if tag >= span.high:
+                break
+            if places_at < 0:
+                places_at = _find_places(content, (at - begin) // length, (middle - begin) // length, middle, end)
+            found[tag], places_at = _read_places(content, places_at, end, first)
+    return found
 
 
-class _Group:
-    """Tags of one kind and length: a sequence, of which only those that are looked at are made."""
-
-    __slots__ = ("count", "kind", "length", "places", "tags")
-
-    def __init__(self, kind: int, length: int, count: int, tags: bytes, places: bytes) -> None:
-        self.kind, self.length, self.count = bytes((kind,)), length, count
-        self.tags, self.places = tags, places
-
-    def __len__(self) -> int:
-        return self.count
-
-    def __getitem__(self, number: int) -> bytes:
-        return self.tag(number)
-
-    def tag(self, number: int) -> bytes:
-        return self.kind + self.tags[number * self.length : (number + 1) * self.length]
+def _read_tag(content: bytes, head: bytes, length: int, at: int) -> bytes:
+    return head + content[at : at + length]
 
 
-def _groups(content: bytes) -> Iterator[_Group]:
-    if len(content) < _CHECK.size or _CHECK.unpack_from(content)[0] != crc32(content[_CHECK.size :]):
+def _find_tag(content: bytes, tag: bytes, begin: int, middle: int) -> int:
+    """The number of a tag among those of its length; of one that is not there, a number that none has."""
+    at = content.find(tag, begin, middle)
+    while at >= 0 and (at - begin) % len(tag):  # from the middle of one to that of the next
+        at = content.find(tag, at + 1, middle)
+    return (at - begin) // len(tag) if at >= 0 else middle
+
+
+def _list_groups(content: bytes) -> list[tuple[int, int, int, int, int]]:
+    """Kind and length of tags, where they begin, and from where to where their places are."""
+    if len(content) < _CHECK.size or _CHECK.unpack_from(content)[0] != crc32(memoryview(content)[_CHECK.size :]):
         raise SearchIndexDamaged
-    at = _CHECK.size
-    while at < len(content):
-        if at + _HEAD.size > len(content):
+    groups = []
+    at, size = _CHECK.size, len(content)
+    while at < size:
+        begin = at + _HEAD.size
+        if begin > size:
             raise SearchIndexDamaged
-        kind, length, count, places = _HEAD.unpack_from(content, at)
-        at += _HEAD.size
-        middle, end = at + count * length, at + count * length + places * 3
-        if end > len(content) or not 0 < count <= places or not length:
+        kind, length, tags, places = _HEAD.unpack_from(content, at)
+        middle = begin + tags * length
+        at = middle + places * _PLACE
+        if at > size or not 0 < tags <= places or not length:
             raise SearchIndexDamaged
-        yield _Group(kind, length, count, content[at:middle], content[middle:end])
-        at = end
+        groups.append((kind, length, begin, middle, at))
+    return groups
 
 
-def _read_places(written: bytes, at: int, first: int) -> tuple[list[int], int]:
+def _find_places(content: bytes, number: int, tags: int, middle: int, end: int) -> int:
+    """Where those of a tag begin."""
+    if end - middle == tags * _PLACE:  # one each
+        return middle + number * _PLACE
+    at = middle
+    for _ in range(number):
+        _, at = _read_places(content, at, end, 0)
+    return at
+
+
+def _read_places(content: bytes, at: int, end: int, first: int) -> tuple[list[int], int]:
     """Those of a tag, which begin there, and where those of the next one do."""
     found = []
-    while at < len(written):
-        place = int.from_bytes(written[at : at + 3])
+    while at < end:
+        place = int.from_bytes(content[at : at + _PLACE])
         found.append(first + (place & ~_LAST))
-        at += 3
+        at += _PLACE
         if place & _LAST:
             return found, at
     raise SearchIndexDamaged

@@ -18,8 +18,7 @@ from evidence.leaves.call_begins import Begin
 from evidence.leaves.call_ends import End
 from evidence.models import GLOBAL_LOG, Fact, Indexed, Log, Pending, Posting, PostingBucket, Seal
 from evidence.problems import ArchivedFactUnavailable, SearchInvalid
-from evidence.search import bucket_merges, buckets, engine, indexer, postings
-from evidence.search.buckets import decode_bucket
+from evidence.search import bucket_merges, engine, indexer
 from evidence.search.engine import find_facts
 from evidence.search.indexer import forget_index, index_all, index_tenant, tags_of_facts
 from evidence.search.language import parse
@@ -30,6 +29,7 @@ from invocations.models import Invocation
 from kernel.ids import encode, new_id
 from kernel.principal import ActorKind, Principal
 from kernel.problems import SchemaInvalid
+from tests.support.search_index import read_index, shorten_spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -102,23 +102,10 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a few hundred facts fill many of them."""
     for module in (engine, indexer, bucket_merges):
         monkeypatch.setattr(module, "BLOCK", 16)
-    monkeypatch.setattr(buckets, "SPANS", (4, 4, 8, 16, 32, 64))  # and many spans
-    monkeypatch.setattr(buckets, "MOST_PLACES", 6)
+    shorten_spans(monkeypatch.setattr)
     monkeypatch.setattr(engine, "ALL", (1 << 16) - 1)
     for name in ("_NEAR", "_NEAR_OF_MANY", "_FARTHER"):
         monkeypatch.setattr(engine, name, 2)  # so that most of them are far ones
-
-
-def read_index() -> dict[bytes, set[int]]:
-    """Of all tags the leaves, wherever they are written."""
-    found: dict[bytes, set[int]] = {}
-    for tag, block, places in Posting.objects.values_list("tag", "block", "places"):
-        bits = postings.decode(bytes(places))
-        found.setdefault(bytes(tag), set()).update(block * engine.BLOCK + at for at in postings.iter_rising(bits))
-    for row in PostingBucket.objects.all():
-        for tag, of_tag in decode_bucket(bytes(row.content), first=row.first).items():
-            found.setdefault(tag, set()).update(of_tag)
-    return found
 
 
 def ids_of(tenant: Tenant, query: str, *, size: int = 7, **more: Any) -> list[UUID]:
@@ -255,7 +242,7 @@ def test_what_was_indexed_as_rows_or_written_out_is_still_found(tenant: Tenant, 
     queries = (f"hash:{hash}", f"hash:{hash[:13]}", f"chain:{chain}", chain)
     before = {query: ids_of(tenant, query) for query in queries}
 
-    index = read_index()
+    index = read_index(tenant.pk)
     PostingBucket.objects.all().delete()
     tags = {name: make_tag(name, value) for name, value in (("hash", hash[:20]), ("id", chain))}
     for written_out in (False, True):
@@ -334,14 +321,14 @@ def test_the_index_is_made_again_from_the_log(tenant: Tenant, caller: Caller) ->
         write_call(caller.by, random.Random(5))
     seal(tenant)
     index_all()
-    rows = read_index()
+    rows = read_index(tenant.pk)
 
     forget_index(tenant.pk)
-    assert read_index() == {}
+    assert read_index(tenant.pk) == {}
     assert not Posting.objects.exists() and not PostingBucket.objects.exists()
     index_all()
 
-    assert read_index() == rows
+    assert read_index(tenant.pk) == rows
     assert Indexed.objects.get(tenant_id=tenant.pk).size == Fact.objects.filter(tenant_id=tenant.pk).count()
 
 
@@ -376,10 +363,10 @@ def test_a_begin_that_cannot_be_read_keeps_nobody_from_searching(
     indexer.index_unread()
     assert ids_of(tenant, wanted) == [end.pk]
     assert not Posting.objects.filter(tag=UNREAD_TAG).exists()
-    rows = read_index()
+    rows = read_index(tenant.pk)
     forget_index(tenant.pk)
     index_all()
-    assert read_index() == rows
+    assert read_index(tenant.pk) == rows
 
 
 @pytest.mark.unmapped
@@ -413,11 +400,11 @@ def test_two_keepers_take_nothing_up_twice(tenant: Tenant, caller: Caller) -> No
     write_call(caller.by, random.Random(6))
     seal(tenant)
     index_tenant(tenant.pk)
-    rows = read_index()
+    rows = read_index(tenant.pk)
 
     assert indexer.index_block(tenant.pk, size=0) == 0  # somebody else was there
 
-    assert read_index() == rows
+    assert read_index(tenant.pk) == rows
 
 
 @pytest.mark.req("CARD-6")
