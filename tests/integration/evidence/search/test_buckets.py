@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from access.models import Tenant
     from tests.conftest import Caller
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("CARD-6")]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
@@ -63,6 +63,7 @@ def hash_of(fact: Fact) -> str:
     return f"hash:{bytes(fact.leaf_hash).hex()}"
 
 
+@pytest.mark.req("CARD-6")
 @pytest.mark.parametrize("each", [1, 3, 7, 0])
 def test_the_index_says_what_the_leaves_say_however_it_was_taken_up(tenant: Tenant, caller: Caller, each: int) -> None:
     chain = encode("chn", new_id())
@@ -77,6 +78,7 @@ def test_the_index_says_what_the_leaves_say_however_it_was_taken_up(tenant: Tena
     assert not is_merge_due(Indexed.objects.get(tenant_id=tenant.pk))
 
 
+@pytest.mark.req("CARD-6")
 def test_what_is_merged_while_a_search_reads_is_found(
     tenant: Tenant, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,6 +105,7 @@ def test_what_is_merged_while_a_search_reads_is_found(
     assert {query: find(tenant, query) for query in wanted} == wanted
 
 
+@pytest.mark.req("CARD-6")
 @pytest.mark.django_db(transaction=True)
 def test_two_keepers_and_a_search_at_the_same_time_see_each_tag_once(
     tenant: Tenant, caller: Caller, monkeypatch: pytest.MonkeyPatch
@@ -138,6 +141,7 @@ def test_two_keepers_and_a_search_at_the_same_time_see_each_tag_once(
     assert PostingBucket.objects.filter(level=5).exists()
 
 
+@pytest.mark.req("CARD-6")
 def test_a_bucket_that_was_changed_is_a_problem_that_says_what_to_do(tenant: Tenant, caller: Caller) -> None:
     write_log(tenant, caller, 8, each=1)
     index_tenant(tenant.pk)
@@ -156,6 +160,7 @@ def test_a_bucket_that_was_changed_is_a_problem_that_says_what_to_do(tenant: Ten
     assert find(tenant, hash_of(fact)) == {fact.pk}
 
 
+@pytest.mark.req("CARD-6")
 def test_a_tenant_finds_nothing_in_the_buckets_of_another(
     tenant: Tenant, caller: Caller, foreign_tenant: Tenant, foreign_caller: Caller
 ) -> None:
@@ -172,6 +177,7 @@ def test_a_tenant_finds_nothing_in_the_buckets_of_another(
     assert read_index(tenant.pk) == compute_index(tenant.pk)
 
 
+@pytest.mark.req("CARD-6")
 def test_what_was_merged_halfway_is_gone_on_with(
     tenant: Tenant, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
