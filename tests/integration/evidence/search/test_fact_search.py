@@ -363,10 +363,11 @@ def test_a_begin_that_cannot_be_read_keeps_nobody_from_searching(
     indexer.index_unread()
     assert ids_of(tenant, wanted) == [end.pk]
     assert not Posting.objects.filter(tag=UNREAD_TAG).exists()
-    rows = read_index(tenant.pk)
+    index = read_index(tenant.pk)
     forget_index(tenant.pk)
     index_all()
-    assert read_index(tenant.pk) == rows
+    # What was taken up again is a row, and may be in a bucket as well.
+    assert read_index(tenant.pk) == {tag: sorted({*places}) for tag, places in index.items()}
 
 
 @pytest.mark.unmapped
