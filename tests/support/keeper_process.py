@@ -37,13 +37,12 @@ def main(database: str, folder: str, *words: str) -> None:
     from evidence.log import sealer
     from evidence.log.signer import make_signing_key
     from evidence.models import Fact, Indexed, Pending, PostingBucket, Seal
-    from evidence.search import bucket_merges, indexer
+    from evidence.search import indexer
     from tests.support.evidence_logs import check_log, write_facts
     from tests.support.search_index import compute_index, read_index, shorten_spans
 
     sealer.FROZEN_AFTER_S = 2
     shorten_spans(setattr)
-    indexer.BLOCK = bucket_merges.BLOCK = 5
     for word in words:
         if word in ("migrate", "tables"):
             call_command("migrate", verbosity=0)

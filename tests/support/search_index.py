@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from evidence.log.reader import select_leaves
 from evidence.models import Indexed, Posting, PostingBucket
-from evidence.search import bucket_merges, buckets, indexer, postings
+from evidence.search import bucket_merges, buckets, engine, indexer, postings
 from evidence.search.buckets import decode_bucket
 from evidence.search.indexer import tags_of_facts
 from evidence.search.tags import call_tag
@@ -18,12 +18,22 @@ if TYPE_CHECKING:
     Index = dict[bytes, list[int]]
 
 
+BLOCK = 16
+
+
 def shorten_spans(set_value: Callable[[object, str, object], None]) -> None:
-    """So that few facts fill spans of each level."""
+    """So that few facts fill many blocks, and spans of each level."""
+    for module in (engine, indexer, bucket_merges):
+        set_value(module, "BLOCK", BLOCK)
+    set_value(engine, "ALL", (1 << BLOCK) - 1)
     set_value(buckets, "SPANS", (4, 4, 8, 16, 32, 64))
     set_value(buckets, "MOST_PLACES", 6)
     set_value(bucket_merges, "MOST_RUNS", 2)
     set_value(bucket_merges, "_AT_ONCE", 3)
+
+
+def read_block_size() -> int:
+    return int(vars(indexer)["BLOCK"])
 
 
 def read_index(tenant_id: UUID) -> Index:
@@ -31,7 +41,7 @@ def read_index(tenant_id: UUID) -> Index:
     found: Index = {}
     for tag, block, places in Posting.objects.filter(tenant_id=tenant_id).values_list("tag", "block", "places"):
         bits = postings.decode(bytes(places))
-        found.setdefault(bytes(tag), []).extend(block * indexer.BLOCK + at for at in postings.iter_rising(bits))
+        found.setdefault(bytes(tag), []).extend(block * read_block_size() + at for at in postings.iter_rising(bits))
     for row in PostingBucket.objects.filter(tenant_id=tenant_id):
         for tag, of_tag in decode_bucket(bytes(row.content), first=row.first).items():
             found.setdefault(tag, []).extend(of_tag)

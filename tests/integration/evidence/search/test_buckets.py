@@ -36,9 +36,6 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def small_spans(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (engine, indexer, bucket_merges):
-        monkeypatch.setattr(module, "BLOCK", 16)
-    monkeypatch.setattr(engine, "ALL", (1 << 16) - 1)
     shorten_spans(monkeypatch.setattr)
 
 
@@ -90,10 +87,9 @@ def test_what_is_merged_while_a_search_reads_is_found(
     facts = list(Fact.objects.filter(kind="invocation.began").order_by("pk"))
     wanted = {f"chain:{chain}": find(tenant, f"chain:{chain}"), hash_of(facts[2]): {facts[2].pk}}
     assert len(wanted[f"chain:{chain}"]) == 30
-    read = engine.find_bucket_postings
 
     def read_then_merge(*asked: Any, **more: Any) -> dict[bytes, dict[int, bytes]]:
-        found = read(*asked, **more)
+        found = find_bucket_postings(*asked, **more)
         merge_buckets(tenant.pk)
         return found
 

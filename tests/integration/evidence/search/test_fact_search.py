@@ -18,7 +18,7 @@ from evidence.leaves.call_begins import Begin
 from evidence.leaves.call_ends import End
 from evidence.models import GLOBAL_LOG, Fact, Indexed, Log, Pending, Posting, PostingBucket, Seal
 from evidence.problems import ArchivedFactUnavailable, SearchInvalid
-from evidence.search import bucket_merges, engine, indexer
+from evidence.search import engine, indexer
 from evidence.search.engine import find_facts
 from evidence.search.indexer import forget_index, index_all, index_tenant, tags_of_facts
 from evidence.search.language import parse
@@ -29,7 +29,7 @@ from invocations.models import Invocation
 from kernel.ids import encode, new_id
 from kernel.principal import ActorKind, Principal
 from kernel.problems import SchemaInvalid
-from tests.support.search_index import read_index, shorten_spans
+from tests.support.search_index import read_block_size, read_index, shorten_spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -100,10 +100,7 @@ def by(tenant: Tenant) -> Principal:
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a few hundred facts fill many of them."""
-    for module in (engine, indexer, bucket_merges):
-        monkeypatch.setattr(module, "BLOCK", 16)
     shorten_spans(monkeypatch.setattr)
-    monkeypatch.setattr(engine, "ALL", (1 << 16) - 1)
     for name in ("_NEAR", "_NEAR_OF_MANY", "_FARTHER"):
         monkeypatch.setattr(engine, name, 2)  # so that most of them are far ones
 
@@ -249,7 +246,7 @@ def test_what_was_indexed_as_rows_or_written_out_is_still_found(tenant: Tenant, 
         Posting.objects.filter(tag__in=tags.values()).delete()
         for (name, tag), value in zip(tags.items(), (hash[:20], chain), strict=True):
             for place in index[tag]:
-                block, at = divmod(place, engine.BLOCK)
+                block, at = divmod(place, read_block_size())
                 add_posting_rows(
                     tenant.pk, block, {f"{name}:{value}".encode() if written_out else tag: 1 << at}, had=True
                 )
