@@ -16,6 +16,8 @@ from uuid import UUID
 
 from evidence.packed_leaves import pack_leaf
 from evidence.search import postings
+from evidence.search.bucket_merges import build_buckets, merge_buckets
+from evidence.search.buckets import is_bucketed
 from evidence.search.postings import BLOCK
 from evidence.search.tags import HASH_DIGITS, call_tag, call_traits, compute_tags, make_tag
 from kernel.ids import encode, new_id
@@ -63,6 +65,7 @@ class CopyRows:
     fact: list[str] = field(default_factory=list)
     seal: list[str] = field(default_factory=list)
     posting: list[str] = field(default_factory=list)
+    bucket: list[str] = field(default_factory=list)
     block: list[str] = field(default_factory=list)
 
 
@@ -98,6 +101,8 @@ class DatasetWriter:
                 "INSERT INTO evidence_indexed (tenant_id, size) VALUES (%s, %s)", [tenant.id, tenant.size]
             )
         self._copy()
+        for tenant in self.tenants:
+            merge_buckets(tenant.id)
         return self.tenants
 
     def _call(self, share: float) -> None:
@@ -225,6 +230,16 @@ class DatasetWriter:
         if not tenant.block:
             return
         number = (tenant.size - 1) // BLOCK
+        begin = number * BLOCK
+        few = {
+            name: [begin + at for at in postings.iter_rising(tenant.block.pop(name))]
+            for name in [*tenant.block]
+            if is_bucketed(name)
+        }
+        buckets, frequent = build_buckets(tenant.id, few, low=begin, high=tenant.size)
+        for row in buckets:
+            self.lines.bucket.append(f"{tenant.id}\t{row.level}\t{row.part}\t{row.first}\t\\\\x{row.content.hex()}\n")
+        tenant.block |= {name: sum(1 << place - begin for place in places) for name, places in frequent.items()}
         for name, bits in tenant.block.items():
             self.lines.posting.append(f"{tenant.id}\t\\\\x{name.hex()}\t{number}\t\\\\x{postings.encode(bits).hex()}\n")
         assert tenant.first is not None
@@ -243,4 +258,5 @@ class DatasetWriter:
         yield "evidence_fact", FACT, self.lines.fact
         yield "evidence_seal", "fact_id, tenant_id, leaf_index", self.lines.seal
         yield "evidence_posting", "tenant_id, tag, block, places", self.lines.posting
+        yield "evidence_postingbucket", "tenant_id, level, part, first, content", self.lines.bucket
         yield "evidence_indexblock", "tenant_id, number, first_id, last_id", self.lines.block

@@ -37,7 +37,7 @@ from kernel.principal import ActorKind, Principal  # noqa: E402
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-TABLES = ("evidence_fact", "evidence_seal", "evidence_posting", "evidence_indexblock")
+TABLES = ("evidence_fact", "evidence_seal", "evidence_posting", "evidence_postingbucket", "evidence_indexblock")
 
 
 def choose_queries(tenant: DatasetTenant, chosen: random.Random, *, days: int = DAYS) -> dict[str, dict[str, str]]:

@@ -143,6 +143,15 @@ class ArchivedFactLost(ArchivedFactUnavailable):
     )
 
 
+class SearchIndexDamaged(Problem):
+    """A part of the search index is not what was written there."""
+
+    reason, code, status = "EVIDENCE.SEARCH_INDEX_DAMAGED", PlatformCode.INTERNAL, 500
+    retryable = Retryable.AFTER_ACTION
+    cause = "A row of the search index was changed past the hub, or its disk gave back other bytes. The log itself is not concerned."
+    cure = "Operators: make the index again with `manage.py reindex_evidence`, then search again."
+
+
 class NoSuchTree(Problem):
     """The log was never published at that size."""
 

@@ -41,6 +41,11 @@ SEALING = {
     "note.before_commit": "new checkpoints are leaves of the global log, not committed",
     "note.committed": "the same, committed",
 }
+# The same, of the indexer: tests/integration/evidence/search/test_bucket_crashes.py.
+MERGING = {
+    "merge.before_commit": "some buckets of a span are put together, not committed",
+    "merge.committed": "the same, committed; there may be more of the span",
+}
 EXPORTING = {
     "export.before_commit": "a piece of an export is written, not committed",
     "export.committed": "the same, committed",
@@ -86,7 +91,7 @@ def _read(text: str) -> dict[str, str]:
     wrong = [
         f"{name}={what}"
         for name, what in found.items()
-        if name not in POINTS | SEALING | EXPORTING | REPLAYING | MODEL_CALLS | AGENT_RUNS | BATCHES
+        if name not in POINTS | SEALING | MERGING | EXPORTING | REPLAYING | MODEL_CALLS | AGENT_RUNS | BATCHES
         or what.split(":")[0] not in ACTIONS
     ]
     if wrong or text.count(",") + 1 != len(found or [""]):

@@ -7,7 +7,7 @@ from evidence.models.exports import EXPORT_TRANSITIONS, ExportChunk, ExportForma
 from evidence.models.facts import Fact, Pending, read_leaf
 from evidence.models.keys import MasterKey, SubjectKey, TenantKey
 from evidence.models.log import GLOBAL_LOG, Checkpoint, Log, LogKey, Seal, Tile
-from evidence.models.search import IndexBlock, Indexed, Posting, SavedSearch
+from evidence.models.search import IndexBlock, Indexed, Posting, PostingBucket, SavedSearch
 from evidence.models.sinks import EventSink, SinkChannel, SinkMode, SinkSecret, SinkState
 from evidence.models.snapshots import Snapshot, SnapshotKind
 from evidence.models.verifications import Verification, VerificationState
@@ -36,6 +36,7 @@ __all__ = [
     "MasterKey",
     "Pending",
     "Posting",
+    "PostingBucket",
     "Retention",
     "SavedSearch",
     "Seal",

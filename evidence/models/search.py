@@ -1,7 +1,8 @@
 """Search models: which facts have what in common, and which searches are kept.
 
 The index of the search engine. Of each tag (:mod:`evidence.search.tags`) a :class:`Posting` says which leaves of a log have it:
-one row for each ``BLOCK`` leaves, in a few bytes. It follows the log and can be made again from it at any time.
+one row for each ``BLOCK`` leaves, in a few bytes. Tags that are in few places lie together (:class:`PostingBucket`). The index follows
+the log and can be made again from it at any time.
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ from kernel.ids import encode, new_id
 
 
 class Indexed(models.Model):
-    """The first ``size`` leaves of a tenant's log are in the index."""
+    """The first ``size`` leaves of a tenant's log are in the index. Of the first ``merged`` the buckets have been put together as far
+    as they can be. Whoever writes to the index of a tenant has this row locked.
+    """
 
     tenant_id = models.UUIDField(primary_key=True)
     size = models.BigIntegerField(default=0)
+    merged = models.BigIntegerField(default=0, db_default=0)
 
     def __str__(self) -> str:
         return f"{self.size} of {self.tenant_id}"
@@ -45,6 +49,21 @@ class Posting(models.Model):
 
     def __str__(self) -> str:
         return f"{bytes(self.tag)!r} in block {self.block} of {self.tenant_id}"
+
+
+class PostingBucket(models.Model):
+    """Some of the tags that are in few leaves of a span, which begins with the leaf ``first``, with those leaves
+    (:mod:`evidence.search.buckets`)."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "level", "part", "first")
+    tenant_id = models.UUIDField()
+    level = models.SmallIntegerField()
+    part = models.IntegerField()
+    first = models.BigIntegerField()
+    content = models.BinaryField()
+
+    def __str__(self) -> str:
+        return f"{self.part} of level {self.level} from leaf {self.first} of {self.tenant_id}"
 
 
 class SavedSearch(models.Model):

@@ -20,6 +20,7 @@ from django.db.models import Max, Min, Q
 from evidence.models import Fact, IndexBlock, Seal
 from evidence.problems import SearchInvalid
 from evidence.search import postings
+from evidence.search.bucket_rows import find_bucket_postings
 from evidence.search.call_postings import find_call_postings
 from evidence.search.facts_at import read_facts_at
 from evidence.search.indexer import read_tags
@@ -345,13 +346,20 @@ class _Search:
         if not spans or not run:
             return {}
         read: _Tags = {}
+        in_buckets = self._bucket_postings  # before the rows: what gets too frequent for buckets goes there
         for tag, block, stored in read_posting_rows(self.tenant_id, spans, run):
             read.setdefault(block, []).append((tag, stored))
-        for call in list_calls(spans):
-            for block, stored in self._call_postings[call].items():
+        elsewhere = {tag: found for tag, found in in_buckets.items() if any(span.holds(tag) for span in spans)}
+        elsewhere |= {call_tag(call): self._call_postings[call] for call in list_calls(spans)}
+        for tag, found in elsewhere.items():
+            for block, stored in found.items():
                 if block in run:
-                    read.setdefault(block, []).append((call_tag(call), stored))
+                    read.setdefault(block, []).append((tag, stored))
         return read
+
+    @cached_property
+    def _bucket_postings(self) -> dict[bytes, dict[int, bytes]]:
+        return find_bucket_postings(self.tenant_id, self.asked.spans, block_size=BLOCK)
 
     @cached_property
     def _call_postings(self) -> dict[UUID, dict[int, bytes]]:

@@ -16,13 +16,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from django.db import DatabaseError, InterfaceError, connection, transaction
+from django.db import DatabaseError, InterfaceError, transaction
 
 from evidence.archives.leaves import load_leaves
 from evidence.log.reader import select_leaves
-from evidence.models import GLOBAL_LOG, Fact, IndexBlock, Indexed, Log, Posting
+from evidence.models import GLOBAL_LOG, Fact, IndexBlock, Indexed, Log, Posting, PostingBucket
 from evidence.problems import ArchivedFactUnavailable
 from evidence.search import postings
+from evidence.search.bucket_merges import add_bucket_tags, is_merge_due, merge_buckets
+from evidence.search.buckets import is_bucketed
+from evidence.search.posting_rows import add_posting_rows, read_block_rows
 from evidence.search.postings import BLOCK
 from evidence.search.tags import SAYS_WHAT_IT_IS, UNREAD_TAG, call_tag, call_traits, compute_tags
 from kernel.ids import encode
@@ -37,10 +40,6 @@ EVERY_S = 1.0
 UNREAD_EVERY_S = 60.0
 _UNREAD_AT_ONCE = 16  # blocks
 _AT_ONCE = 500  # parameters of a statement; SQLite takes 999
-_UPSERT = (
-    "INSERT INTO evidence_posting (tenant_id, tag, block, places) VALUES (%s, %s, %s, %s) "
-    "ON CONFLICT (tenant_id, tag, block) DO UPDATE SET places = excluded.places"
-)
 
 
 def _read_columns(fact: Fact) -> dict[str, Any]:
@@ -140,32 +139,22 @@ def index_block(tenant_id: UUID, *, size: int) -> int:
     with transaction.atomic():
         if not Indexed.objects.filter(tenant_id=tenant_id, size=size).update(size=size + len(facts)):
             return size
-        _add_postings(tenant_id, block, bits, had=bool(first))
+        low, high = size, size + len(facts)
+        few = {tag: _places_of(bits.pop(tag), block) for tag in [*bits] if is_bucketed(tag)}
+        for tag, places in add_bucket_tags(tenant_id, few, low=low, high=high).items():
+            bits[tag] = sum(1 << place % BLOCK for place in places)
+        add_posting_rows(tenant_id, block, bits, had=bool(first))
         _note_span(tenant_id, block, [fact.pk for fact in facts])
     return size + len(facts)
+
+
+def _places_of(bits: int, block: int) -> list[int]:
+    return [block * BLOCK + place for place in postings.iter_rising(bits)]
 
 
 def _set_bits(bits: dict[bytes, int], fact: Fact, tags: set[bytes], place: int) -> None:
     for tag in tags - {call_tag(fact.invocation_id)} if fact.invocation_id else tags:
         bits[tag] = bits.get(tag, 0) | 1 << place
-
-
-def _add_postings(tenant_id: UUID, block: int, bits: dict[bytes, int], *, had: bool) -> None:
-    if had:
-        for tag, stored in _stored(tenant_id, block, list(bits)):
-            bits[tag] |= postings.decode(stored)
-    tenant = Posting._meta.get_field("tenant_id").get_db_prep_value(tenant_id, connection)
-    with connection.cursor() as cursor:
-        cursor.executemany(
-            _UPSERT, [(tenant, tag, block, postings.encode(found)) for tag, found in sorted(bits.items())]
-        )
-
-
-def _stored(tenant_id: UUID, block: int, tags: list[bytes]) -> Iterable[tuple[bytes, bytes]]:
-    for at in range(0, len(tags), _AT_ONCE):
-        rows = Posting.objects.filter(tenant_id=tenant_id, block=block, tag__in=tags[at : at + _AT_ONCE])
-        for tag, stored in rows.values_list("tag", "places"):
-            yield bytes(tag), bytes(stored)
 
 
 def _note_span(tenant_id: UUID, number: int, ids: list[UUID]) -> None:
@@ -187,14 +176,16 @@ def index_tenant(tenant_id: UUID, stop: threading.Event | None = None) -> int:
         if reached == size:
             break
         size = reached
+    merge_buckets(tenant_id, stop)
     return size
 
 
 def index_all(stop: threading.Event | None = None) -> None:
     """Take up all that is sealed of each tenant. One that fails keeps no other waiting."""
-    sizes = dict(Indexed.objects.values_list("tenant_id", "size"))
+    rows = {row.tenant_id: row for row in Indexed.objects.all()}
     for tenant_id, size in Log.objects.exclude(tenant_id=GLOBAL_LOG).values_list("tenant_id", "size"):
-        if sizes.get(tenant_id, 0) < size:
+        row = rows.get(tenant_id)
+        if row is None or row.size < size or is_merge_due(row):
             try:
                 index_tenant(tenant_id, stop)
             except (DatabaseError, InterfaceError):
@@ -233,7 +224,7 @@ def index_block_again(tenant_id: UUID, block: int) -> None:
         noted = _read_unread(tenant_id, block)
         if noted & done != done:
             return  # another process was there, or the index is made again
-        _add_postings(tenant_id, block, bits, had=True)
+        add_posting_rows(tenant_id, block, bits, had=True)
         row = Posting.objects.filter(tenant_id=tenant_id, tag=UNREAD_TAG, block=block)
         if noted == done:
             row.delete()
@@ -242,15 +233,15 @@ def index_block_again(tenant_id: UUID, block: int) -> None:
 
 
 def _read_unread(tenant_id: UUID, block: int) -> int:
-    return sum(postings.decode(stored) for _, stored in _stored(tenant_id, block, [UNREAD_TAG]))
+    return sum(bits for _, bits in read_block_rows(tenant_id, block, [UNREAD_TAG]))
 
 
 @transaction.atomic
 def forget_index(tenant_id: UUID) -> None:
     """Begin again at the first leaf."""
-    Posting.objects.filter(tenant_id=tenant_id).delete()
-    IndexBlock.objects.filter(tenant_id=tenant_id).delete()
-    Indexed.objects.update_or_create(tenant_id=tenant_id, defaults={"size": 0})
+    Indexed.objects.update_or_create(tenant_id=tenant_id, defaults={"size": 0, "merged": 0})
+    for index in (Posting, PostingBucket, IndexBlock):
+        index.objects.filter(tenant_id=tenant_id).delete()
 
 
 def run_indexer(stop: threading.Event) -> None:

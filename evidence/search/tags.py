@@ -36,7 +36,7 @@ TOOL_URN = "soul:tool:"
 
 
 # No text begins with these bytes.
-_SHORT = {"hash": b"\1", "trace": b"\2", "id": b"\3"}
+SHORT = {"hash": b"\1", "trace": b"\2", "id": b"\3"}
 # Of what was indexed while the archive did not give what it has of it: it is looked at again.
 UNREAD_TAG = b"\4"
 _SHORT_DIGITS = re.compile(r"(?:[0-9a-f]{2})+")
@@ -45,15 +45,15 @@ _SHORT_DIGITS = re.compile(r"(?:[0-9a-f]{2})+")
 def make_tag(name: str, value: str) -> bytes:
     if name == "id":
         if found := _WITH_LETTERS.fullmatch(value):
-            return _SHORT[name] + read_letters(found[1]).to_bytes(16)
-    elif name in _SHORT and _SHORT_DIGITS.fullmatch(value):
-        return _SHORT[name] + bytes.fromhex(value)
+            return SHORT[name] + read_letters(found[1]).to_bytes(16)
+    elif name in SHORT and _SHORT_DIGITS.fullmatch(value):
+        return SHORT[name] + bytes.fromhex(value)
     return _write_out(name, value)
 
 
 def call_tag(invocation_id: UUID) -> bytes:
     """The id of the call that a fact is about. The index leaves it out: those facts are found by their column."""
-    return _SHORT["id"] + invocation_id.bytes
+    return SHORT["id"] + invocation_id.bytes
 
 
 def list_calls(spans: Iterable[TagSpan]) -> set[UUID]:
@@ -178,7 +178,7 @@ def prefix_span(name: str, value: str) -> TagSpan:
 def _digits_span(name: str, digits: str) -> TagSpan:
     """What begins with these digits."""
     low, high = (bytes.fromhex(f"{digits}{last * (len(digits) % 2)}") for last in "0f")
-    return TagSpan(_SHORT[name] + low, _SHORT[name] + high + b"\xff" * HASH_DIGITS)
+    return TagSpan(SHORT[name] + low, SHORT[name] + high + b"\xff" * HASH_DIGITS)
 
 
 def merge_spans(spans: Iterable[TagSpan]) -> list[TagSpan]:

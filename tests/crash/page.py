@@ -7,7 +7,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from kernel.fault_injection import EXPORTING, REPLAYING, SEALING
+from kernel.fault_injection import EXPORTING, MERGING, REPLAYING, SEALING
 from tests.crash.plan import BATCHES_PLANNED, KINDS, LOSSES, MOMENTS, Batch
 from tests.crash.run_plan import LOSSES_OF_RUNS, MOMENTS_OF_RUNS, RUNS, RUNS_OF_CORE, STEPS, WHILE, RunFate, count_runs
 
@@ -85,6 +85,7 @@ Also in `make test`. The next process goes on where the killed one was.
 """
 AFTERWARDS = {
     "keeper, sealing": (SEALING, "each fact is one leaf, none waits"),
+    "keeper, indexing": (MERGING, "each tag is in the index with each of its leaves once"),
     "keeper, exporting": (EXPORTING, "each fact is in the export once, and its bundle verifies"),
     "worker, replaying": (REPLAYING, "each call of the period is replayed once"),
 }

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from django.db import connection
+from django.db import ProgrammingError, connection, transaction
 
+from evidence.search import postings
+from evidence.search.bucket_rows import find_bucket_postings
+from evidence.search.buckets import encode_bucket
 from evidence.search.language import MAX_TERMS, parse
 from evidence.search.posting_rows import read_posting_rows
-from evidence.search.tags import NameLookups, build_tag_query, prefix_span
+from evidence.search.tags import NameLookups, build_tag_query, exact_span, prefix_span
 from kernel.database.postgresql.base import ROLE, DatabaseWrapper
 from kernel.ids import new_id
 
@@ -68,4 +71,39 @@ def test_each_beginning_is_looked_up_in_the_index(blocks: Any, asked: list[tuple
 
     assert len(found) == 2 * 10 * len(blocks)
     assert len([line for line in lines if "Index Cond" in line and "tag >= span.begins" in line]) == 1, lines
+    assert [line for line in lines if "Seq Scan" in line] == []
+
+
+@pytest.mark.req("CARD-6")
+def test_buckets_are_looked_up_in_one_statement_within_the_wall(asked: list[tuple[bytes, Parameters]]) -> None:
+    """However long the log is: by their first digits, or the last, on each level."""
+    mine, theirs = new_id(), new_id()
+    tag = exact_span("hash", "ab" * 10)
+    content = encode_bucket({tag.low: [7]}, first=0)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO evidence_postingbucket (tenant_id, level, part, first, content) SELECT tenant, 3, part, first * 16384, %s "
+            "FROM unnest(%s::uuid[]) AS tenant, generate_series(0, 1023) AS part, generate_series(0, 6) AS first",
+            [content, [mine, theirs]],
+        )
+        cursor.execute("ANALYZE evidence_postingbucket")
+        cursor.execute(f"SET LOCAL ROLE {ROLE}")  # behind the walls, as requests search
+        cursor.execute("SELECT set_config('app.tenant', %s, true)", [str(mine)])
+        found = find_bucket_postings(mine, [tag], block_size=2048)
+        [(statement, values)] = asked
+        [plan] = connection.ask((b"EXPLAIN " + statement, values))  # type: ignore[attr-defined]
+        foreign = find_bucket_postings(theirs, [tag], block_size=2048)
+        with pytest.raises(ProgrammingError, match="row-level security"), transaction.atomic():
+            cursor.execute(
+                "INSERT INTO evidence_postingbucket (tenant_id, level, part, first, content) VALUES (%s, 0, 0, 0, '')",
+                [mine],
+            )
+        cursor.execute("SET LOCAL ROLE NONE")
+    lines = [line for (line,) in plan]
+
+    assert {block: postings.decode(stored) for block, stored in found[tag.low].items()} == {
+        first * 8: 1 << 7 for first in range(7)
+    }
+    assert foreign == {}
+    assert len([line for line in lines if "Index Cond" in line and "part >= asked.low" in line]) == 1, lines
     assert [line for line in lines if "Seq Scan" in line] == []

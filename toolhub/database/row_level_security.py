@@ -95,6 +95,7 @@ WRITTEN_BY_OWNER = {
             "evidence_indexed",
             "evidence_indexblock",
             "evidence_posting",
+            "evidence_postingbucket",
             "evidence_log",
             "evidence_logkey",
             "evidence_seal",

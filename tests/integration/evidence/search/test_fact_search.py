@@ -16,19 +16,20 @@ from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.leaves.call_begins import Begin
 from evidence.leaves.call_ends import End
-from evidence.models import GLOBAL_LOG, Fact, Indexed, Log, Pending, Posting, Seal
+from evidence.models import GLOBAL_LOG, Fact, Indexed, Log, Pending, Posting, PostingBucket, Seal
 from evidence.problems import ArchivedFactUnavailable, SearchInvalid
 from evidence.search import engine, indexer
 from evidence.search.engine import find_facts
 from evidence.search.indexer import forget_index, index_all, index_tenant, tags_of_facts
 from evidence.search.language import parse
 from evidence.search.name_resolution import names_in
+from evidence.search.posting_rows import add_posting_rows
 from evidence.search.tags import UNREAD_TAG, build_tag_query, call_tag, make_tag
 from invocations.models import Invocation
 from kernel.ids import encode, new_id
 from kernel.principal import ActorKind, Principal
 from kernel.problems import SchemaInvalid
-from tests.support.raw_database import sql
+from tests.support.search_index import read_block_size, read_index, shorten_spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -99,9 +100,7 @@ def by(tenant: Tenant) -> Principal:
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a few hundred facts fill many of them."""
-    for module in (engine, indexer):
-        monkeypatch.setattr(module, "BLOCK", 16)
-    monkeypatch.setattr(engine, "ALL", (1 << 16) - 1)
+    shorten_spans(monkeypatch.setattr)
     for name in ("_NEAR", "_NEAR_OF_MANY", "_FARTHER"):
         monkeypatch.setattr(engine, name, 2)  # so that most of them are far ones
 
@@ -231,7 +230,7 @@ def test_a_hash_is_found_whole_or_by_its_first_digits(tenant: Tenant, caller: Ca
 
 @pytest.mark.req("CARD-6")
 @pytest.mark.usefixtures("small_blocks")
-def test_what_was_indexed_while_tags_were_written_out_is_still_found(tenant: Tenant, caller: Caller) -> None:
+def test_what_was_indexed_as_rows_or_written_out_is_still_found(tenant: Tenant, caller: Caller) -> None:
     chosen, chain = random.Random(5), encode("chn", new_id())
     calls = [write_call(caller.by, chosen, chain=chain if number == 3 else "") for number in range(20)]
     seal(tenant)
@@ -240,14 +239,21 @@ def test_what_was_indexed_while_tags_were_written_out_is_still_found(tenant: Ten
     queries = (f"hash:{hash}", f"hash:{hash[:13]}", f"chain:{chain}", chain)
     before = {query: ids_of(tenant, query) for query in queries}
 
-    for name, value in (("hash", hash[:20]), ("id", chain)):
-        assert sql(
-            "UPDATE evidence_posting SET tag = %s WHERE tag = %s", f"{name}:{value}".encode(), make_tag(name, value)
-        )
+    index = read_index(tenant.pk)
+    PostingBucket.objects.all().delete()
+    tags = {name: make_tag(name, value) for name, value in (("hash", hash[:20]), ("id", chain))}
+    for written_out in (False, True):
+        Posting.objects.filter(tag__in=tags.values()).delete()
+        for (name, tag), value in zip(tags.items(), (hash[:20], chain), strict=True):
+            for place in index[tag]:
+                block, at = divmod(place, read_block_size())
+                add_posting_rows(
+                    tenant.pk, block, {f"{name}:{value}".encode() if written_out else tag: 1 << at}, had=True
+                )
 
-    assert {query: ids_of(tenant, query) for query in queries} == before
+        assert {query: ids_of(tenant, query) for query in queries} == before
     assert [len(found) for found in before.values()] == [1, 1, 2, 2]
-    assert not Posting.objects.filter(tag__in=[call_tag(call) for call in calls]).exists()  # these have a column
+    assert not index.keys() & {call_tag(call) for call in calls}  # these have a column
 
 
 @pytest.mark.req("CARD-6")
@@ -312,13 +318,14 @@ def test_the_index_is_made_again_from_the_log(tenant: Tenant, caller: Caller) ->
         write_call(caller.by, random.Random(5))
     seal(tenant)
     index_all()
-    rows = sorted(Posting.objects.values_list("tag", "block", "places"))
+    rows = read_index(tenant.pk)
 
     forget_index(tenant.pk)
-    assert not Posting.objects.exists()
+    assert read_index(tenant.pk) == {}
+    assert not Posting.objects.exists() and not PostingBucket.objects.exists()
     index_all()
 
-    assert sorted(Posting.objects.values_list("tag", "block", "places")) == rows
+    assert read_index(tenant.pk) == rows
     assert Indexed.objects.get(tenant_id=tenant.pk).size == Fact.objects.filter(tenant_id=tenant.pk).count()
 
 
@@ -353,10 +360,11 @@ def test_a_begin_that_cannot_be_read_keeps_nobody_from_searching(
     indexer.index_unread()
     assert ids_of(tenant, wanted) == [end.pk]
     assert not Posting.objects.filter(tag=UNREAD_TAG).exists()
-    rows = sorted(Posting.objects.values_list("tag", "block", "places"))
+    index = read_index(tenant.pk)
     forget_index(tenant.pk)
     index_all()
-    assert sorted(Posting.objects.values_list("tag", "block", "places")) == rows
+    # What was taken up again is a row, and may be in a bucket as well.
+    assert read_index(tenant.pk) == {tag: sorted({*places}) for tag, places in index.items()}
 
 
 @pytest.mark.unmapped
@@ -390,11 +398,11 @@ def test_two_keepers_take_nothing_up_twice(tenant: Tenant, caller: Caller) -> No
     write_call(caller.by, random.Random(6))
     seal(tenant)
     index_tenant(tenant.pk)
-    rows = sorted(Posting.objects.values_list("tag", "block", "places"))
+    rows = read_index(tenant.pk)
 
     assert indexer.index_block(tenant.pk, size=0) == 0  # somebody else was there
 
-    assert sorted(Posting.objects.values_list("tag", "block", "places")) == rows
+    assert read_index(tenant.pk) == rows
 
 
 @pytest.mark.req("CARD-6")

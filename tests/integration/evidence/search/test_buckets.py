@@ -1,0 +1,202 @@
+"""Buckets of the search index: does each tag stay found while they are put together, whoever does so, and however it ends?"""
+
+from __future__ import annotations
+
+import random
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.db import OperationalError, connections
+
+from evidence.models import Fact, Indexed, Posting, PostingBucket
+from evidence.problems import SearchIndexDamaged
+from evidence.search import bucket_merges, engine, indexer
+from evidence.search.bucket_merges import is_merge_due, merge_buckets
+from evidence.search.bucket_rows import find_bucket_postings
+from evidence.search.buckets import RUNS
+from evidence.search.engine import find_facts
+from evidence.search.indexer import index_tenant
+from evidence.search.language import parse
+from evidence.search.name_resolution import names_in
+from evidence.search.tags import exact_span, make_tag
+from kernel.ids import encode, new_id
+from tests.integration.evidence.search.test_fact_search import seal, write_call
+from tests.support.search_index import compute_index, read_index, shorten_spans
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from access.models import Tenant
+    from tests.conftest import Caller
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def small_spans(monkeypatch: pytest.MonkeyPatch) -> None:
+    shorten_spans(monkeypatch.setattr)
+
+
+def write_log(tenant: Tenant, caller: Caller, calls: int, *, chain: str = "", each: int = 0) -> None:
+    """Of so many calls, of which the index takes up ``each`` at a time."""
+    chosen = random.Random(calls)
+    for number in range(calls):
+        write_call(caller.by, chosen, chain=chain if number % 3 == 0 else "")
+        if each and number % each == 0:
+            seal(tenant)
+            index_tenant(tenant.pk)
+    seal(tenant)
+
+
+def find(tenant: Tenant, query: str) -> set[UUID]:
+    found = find_facts(parse(query), tenant_id=tenant.pk, names=names_in(tenant.pk), size=200)
+    assert not found.older
+    return {fact.pk for fact in found.rows}
+
+
+def hash_of(fact: Fact) -> str:
+    return f"hash:{bytes(fact.leaf_hash).hex()}"
+
+
+@pytest.mark.req("CARD-6")
+@pytest.mark.parametrize("each", [1, 3, 7, 0])
+def test_the_index_says_what_the_leaves_say_however_it_was_taken_up(tenant: Tenant, caller: Caller, each: int) -> None:
+    chain = encode("chn", new_id())
+    write_log(tenant, caller, 45, chain=chain, each=each)
+    index_tenant(tenant.pk)
+
+    assert read_index(tenant.pk) == compute_index(tenant.pk)
+    levels = set(PostingBucket.objects.values_list("level", flat=True))
+    assert max(levels) == 5
+    assert PostingBucket.objects.filter(level=RUNS).count() <= bucket_merges.MOST_RUNS
+    assert Posting.objects.filter(tag=make_tag("id", chain)).exists()  # it is too frequent for them
+    assert not is_merge_due(Indexed.objects.get(tenant_id=tenant.pk))
+
+
+@pytest.mark.req("CARD-6")
+def test_what_is_merged_while_a_search_reads_is_found(
+    tenant: Tenant, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a chain some are in buckets and become rows; of a hash they move between buckets."""
+    chain = encode("chn", new_id())
+    monkeypatch.setattr(indexer, "merge_buckets", lambda *_: None)
+    write_log(tenant, caller, 45, chain=chain, each=1)
+    index_tenant(tenant.pk)
+    facts = list(Fact.objects.filter(kind="invocation.began").order_by("pk"))
+    wanted = {f"chain:{chain}": find(tenant, f"chain:{chain}"), hash_of(facts[2]): {facts[2].pk}}
+    assert len(wanted[f"chain:{chain}"]) == 30
+
+    def read_then_merge(*asked: Any, **more: Any) -> dict[bytes, dict[int, bytes]]:
+        found = find_bucket_postings(*asked, **more)
+        merge_buckets(tenant.pk)
+        return found
+
+    monkeypatch.setattr(engine, "find_bucket_postings", read_then_merge)
+    before = PostingBucket.objects.count()
+
+    assert {query: find(tenant, query) for query in wanted} == wanted
+    assert PostingBucket.objects.count() != before
+    assert {query: find(tenant, query) for query in wanted} == wanted
+
+
+@pytest.mark.req("CARD-6")
+@pytest.mark.django_db(transaction=True)
+def test_two_keepers_and_a_search_at_the_same_time_see_each_tag_once(
+    tenant: Tenant, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexer, "merge_buckets", lambda *_: None)
+    write_log(tenant, caller, 40, each=1)
+    index_tenant(tenant.pk)
+    facts = list(Fact.objects.filter(tenant_id=tenant.pk, kind="invocation.began"))
+    wrong: list[str] = []
+
+    def merge() -> None:
+        try:
+            while is_merge_due(Indexed.objects.get(tenant_id=tenant.pk)):
+                with suppress(OperationalError):  # SQLite: somebody else writes
+                    merge_buckets(tenant.pk)
+        finally:
+            connections.close_all()
+
+    keepers = [threading.Thread(target=merge) for _ in range(2)]
+    for keeper in keepers:
+        keeper.start()
+    looks = 0
+    while looks < len(facts) or any(keeper.is_alive() for keeper in keepers):
+        fact = facts[looks % len(facts)]
+        if (found := find(tenant, hash_of(fact))) != {fact.pk}:
+            wrong.append(f"look {looks}: {found}")
+        looks += 1
+    for keeper in keepers:
+        keeper.join()
+
+    assert wrong == []
+    assert read_index(tenant.pk) == compute_index(tenant.pk)
+    assert PostingBucket.objects.filter(level=5).exists()
+
+
+@pytest.mark.req("CARD-6")
+def test_a_bucket_that_was_changed_is_a_problem_that_says_what_to_do(tenant: Tenant, caller: Caller) -> None:
+    write_log(tenant, caller, 8, each=1)
+    index_tenant(tenant.pk)
+    fact = Fact.objects.filter(kind="invocation.began")[0]
+    for row in PostingBucket.objects.all():
+        content = bytearray(row.content)
+        content[len(content) // 2] ^= 1
+        PostingBucket.objects.filter(pk=row.pk).update(content=bytes(content))
+
+    with pytest.raises(SearchIndexDamaged) as refused:
+        find(tenant, hash_of(fact))
+    assert "reindex_evidence" in refused.value.cure
+    indexer.forget_index(tenant.pk)
+    index_tenant(tenant.pk)
+
+    assert find(tenant, hash_of(fact)) == {fact.pk}
+
+
+@pytest.mark.req("CARD-6")
+def test_a_tenant_finds_nothing_in_the_buckets_of_another(
+    tenant: Tenant, caller: Caller, foreign_tenant: Tenant, foreign_caller: Caller
+) -> None:
+    for each, by in ((tenant, caller), (foreign_tenant, foreign_caller)):
+        write_log(each, by, 9, each=2)
+        index_tenant(each.pk)
+    theirs = Fact.objects.filter(tenant_id=foreign_tenant.pk, kind="invocation.began")[0]
+    span = exact_span("hash", bytes(theirs.leaf_hash).hex()[:20])
+
+    assert find_bucket_postings(tenant.pk, [span], block_size=16) == {}
+    assert list(find_bucket_postings(foreign_tenant.pk, [span], block_size=16)) == [span.low]
+    assert find(tenant, hash_of(theirs)) == set()
+    indexer.forget_index(foreign_tenant.pk)
+    assert read_index(tenant.pk) == compute_index(tenant.pk)
+
+
+@pytest.mark.req("CARD-6")
+def test_what_was_merged_halfway_is_gone_on_with(
+    tenant: Tenant, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A keeper that is told to stop, or dies, between any two transactions."""
+    monkeypatch.setattr(indexer, "merge_buckets", lambda *_: None)
+    write_log(tenant, caller, 30, each=1)
+    index_tenant(tenant.pk)
+    fact = Fact.objects.filter(kind="invocation.began")[5]
+    stops = 0
+    while is_merge_due(Indexed.objects.get(tenant_id=tenant.pk)):
+        merge_buckets(tenant.pk, StopAfter(6 + stops % 3))  # type: ignore[arg-type]
+        stops += 1
+        assert find(tenant, hash_of(fact)) == {fact.pk}
+        assert read_index(tenant.pk) == compute_index(tenant.pk)
+
+    assert stops > 3
+
+
+class StopAfter:
+    """An event that is set after so many looks at it."""
+
+    def __init__(self, looks: int) -> None:
+        self.looks = iter(range(looks))
+
+    def is_set(self) -> bool:
+        return next(self.looks, None) is None
