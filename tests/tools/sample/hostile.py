@@ -74,6 +74,7 @@ def looks_for_leftovers(words: list[str]) -> dict[str, Any]:
 def keeps_a_secret(text: str, seconds: float) -> dict[str, Any]:
     """Has ``text`` in its memory, its file and its name for a while."""
     Path("secret").write_text(text)
+    print("kept", flush=True)
     time.sleep(seconds)
     return {"kept": len(text)}
 

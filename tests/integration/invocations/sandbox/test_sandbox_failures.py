@@ -19,6 +19,7 @@ import pytest
 import docker
 from invocations.decide import rules
 from invocations.run import execution, lease_heartbeat
+from invocations.run.live_output import LiveReport
 from invocations.sandbox.docker import INSTANCE, DockerSandbox
 from invocations.sandbox.engine import Engine
 from invocations.sandbox.pool.slots import PoolCaps
@@ -36,7 +37,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.attack]
 
 ROOT = Path(__file__).resolve().parents[4]
 BEFORE_THE_BREAKER_OPENS = 4  # failures of the engine in a row would have opened it by then
-AGAIN_S = 20
+AGAIN_S = 90
 
 
 @pytest.fixture
@@ -158,16 +159,19 @@ def test_when_the_engine_goes_away_during_a_call_the_call_ends_and_when_it_is_ba
     hostile: Callable[[str], None],
     bell: Bell,
     use: Callable[[DockerSandbox], DockerSandbox],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     hostile("keeps_a_secret")
+    says = threading.Event()
+    monkeypatch.setattr(LiveReport, "__call__", lambda *_: says.set())
     with Door(tmp_path_factory.mktemp("door")) as door:
         sandbox = use(docker_sandbox(engine_url=door.url, caps=PoolCaps(ready=0)))  # each call needs a box of its own
         sandbox._maker.transports[""] = transport
         assert is_well(caller)
-        shutting = threading.Timer(1.0, door.shut)
+        shutting = threading.Thread(target=lambda: says.wait(AGAIN_S) and door.shut())
         shutting.start()
 
-        answer = caller.invoke("sample.tools.keeps_a_secret", {"text": "x", "seconds": 3})
+        answer = caller.invoke("sample.tools.keeps_a_secret", {"text": "x", "seconds": 6})
 
         shutting.join()
         if transport == "socket":  # it does not go through the engine
