@@ -6,9 +6,17 @@ import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 SECRET_NAME = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
+
+
+def add_secrets(environment: Sequence[dict[str, str]], secrets: Sequence[dict[str, str]]) -> list[dict[str, str]]:
+    """The environment with these entries: the value goes of what is a secret by now; what else a person has put there stays."""
+    named = {each["name"] for each in secrets}
+    kept = [each for each in environment if not ("value" in each and each["name"] in named)]
+    there = {each["name"] for each in kept}
+    return kept + [each for each in secrets if each["name"] not in there]
 
 
 def describe_secrets(start: Mapping[str, Any]) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from unitools.mcp_listings import Listing, ListingUnfit
 from unitools.npm_locks import NpmLockUnfit
 from unitools.npm_names import is_of_npm
 from unitools.publications import check_group
-from unitools.server_secrets import SECRET_NAME
+from unitools.server_secrets import SECRET_NAME, add_secrets
 from unitools.source_scans import is_secret_name
 
 if TYPE_CHECKING:
@@ -185,15 +185,15 @@ def _list_values(start: dict[str, Any]) -> list[dict[str, str]]:
 
 
 def _start_as(brought: list[dict[str, Any]], said: dict[str, Any]) -> dict[str, Any]:
-    """How the server is started here, and for a tool that is new: as one that was brought before has it, and this run says. Values
-    of a secret or of the configuration are of the manifest that names them.
+    """How the server is started here, and for a tool that is new: as one that was brought before has it, and this run says. What the
+    configuration gives is of the manifest that has its schema.
     """
     kept = _find_start(brought)
     left_out = {"listing"} | ({"script", "module"} if "script" in said or "module" in said else set())
-    start = {name: value for name, value in kept.items() if name not in left_out}
-    if "environment" in start:
-        start["environment"] = _list_values(start)
-    return {name: value for name, value in (start | said).items() if value}
+    start = {name: value for name, value in kept.items() if name not in left_out} | said
+    secrets = [each for each in kept.get("environment", []) if "secret" in each]
+    start["environment"] = add_secrets([each for each in start.get("environment", []) if "config" not in each], secrets)
+    return {name: value for name, value in start.items() if value}
 
 
 def _look(

@@ -1,0 +1,71 @@
+"""Server secrets: does a server that is brought again keep those that were named, each tool its own, and is no value shown?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from registry.versions.manifest_checks import validate_document
+from tests.support.mcp_servers import HONEST, listing_of, make_server
+from unitools.command import main
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytestmark = [pytest.mark.req("BRING-2"), pytest.mark.req("SVC-6")]
+
+
+@pytest.fixture
+def bring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """The command with more options, for one server of which a listing was taken."""
+    monkeypatch.chdir(tmp_path)
+    Path("taken.json").write_bytes(listing_of().to_bytes())
+    usual = ["bring", "mcp", "a-server==1.0", "--listing", "taken.json", "--script", "a-server", "--group", "mcp.a"]
+    return lambda *more: main([*usual, *more])
+
+
+def path_of(tool: str) -> Path:
+    return Path(f"mcp_a/manifests/mcp.a.{tool}.json")
+
+
+def read(tool: str) -> dict[str, Any]:
+    return dict(json.loads(path_of(tool).read_text()))
+
+
+def environment_of(tool: str) -> dict[str, str]:
+    """What each variable of its server holds: a value, or a secret with a $ in front."""
+    environment = read(tool)["implementation"]["server"].get("environment", [])
+    return {each["name"]: each["value"] if "value" in each else f"${each['secret']}" for each in environment}
+
+
+def errors_of(tool: str) -> list[str]:
+    return [each.message for each in validate_document(read(tool)) if each.severity == "error"]
+
+
+def test_a_second_run_hands_over_the_secrets_of_the_first(bring: Callable[..., int]) -> None:
+    assert bring("--tool", "say", "--environment", "ZONE=eu", "--secret", "API_KEY") == 0
+    assert bring("--tool", "Echo-Text") == 0
+    assert bring("--tool", "lie", "--secret", "OTHER_KEY") == 0
+
+    assert environment_of("echo_text") == {"ZONE": "eu", "API_KEY": "$API_KEY", "OTHER_KEY": "$OTHER_KEY"}
+    assert environment_of("say") == environment_of("lie") == environment_of("echo_text")
+    for tool in ("echo_text", "say", "lie"):
+        assert sorted(each["name"] for each in read(tool)["secrets"]) == ["API_KEY", "OTHER_KEY"]
+        assert errors_of(tool) == []
+
+
+def test_a_server_that_is_started_again_finds_a_text_in_the_place_of_its_secret(
+    bring: Callable[..., int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_server(tmp_path / "wheels", f"import os\nassert os.environ['API_KEY'] == 'not-a-secret'\n{HONEST}", "1.1")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "wheels"))
+    assert bring("--tool", "say", "--secret", "API_KEY") == 0
+
+    done = main(["bring", "mcp", "a-server==1.1", "--group", "mcp.a", "--run-here"])
+
+    assert done == 0, capsys.readouterr().err
+    assert (read("say")["origin"]["version"], environment_of("say")) == ("1.1", {"API_KEY": "$API_KEY"})
