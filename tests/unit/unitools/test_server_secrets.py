@@ -53,7 +53,26 @@ def test_a_second_run_hands_over_the_secrets_of_the_first(bring: Callable[..., i
     assert environment_of("echo_text") == {"ZONE": "eu", "API_KEY": "$API_KEY", "OTHER_KEY": "$OTHER_KEY"}
     assert environment_of("say") == environment_of("lie") == environment_of("echo_text")
     for tool in ("echo_text", "say", "lie"):
-        assert sorted(each["name"] for each in read(tool)["secrets"]) == ["API_KEY", "OTHER_KEY"]
+        assert [each["name"] for each in read(tool)["secrets"]] == ["API_KEY", "OTHER_KEY"]
+        assert errors_of(tool) == []
+
+
+def test_a_secret_that_is_named_later_leaves_each_tool_its_own_environment(bring: Callable[..., int]) -> None:
+    assert bring("--tool", "Echo-Text", "--tool", "say", "--environment", "ZONE=eu", "--environment", "KEEP=1") == 0
+    mine = read("say")
+    mine["implementation"]["server"]["environment"] = [
+        {"name": "ZONE", "value": "of a person"},
+        {"name": "MORE", "value": "x"},
+        {"name": "API_KEY", "value": ""},
+    ]
+    path_of("say").write_text(json.dumps(mine))
+
+    assert bring("--secret", "API_KEY") == 0
+
+    assert environment_of("echo_text") == {"ZONE": "eu", "KEEP": "1", "API_KEY": "$API_KEY"}
+    assert environment_of("say") == {"ZONE": "of a person", "MORE": "x", "API_KEY": "$API_KEY"}
+    for tool in ("echo_text", "say"):
+        assert [each["name"] for each in read(tool)["secrets"]] == ["API_KEY"]
         assert errors_of(tool) == []
 
 
