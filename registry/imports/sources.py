@@ -11,6 +11,7 @@ from registry.imports.models import ImportKind
 from unitools.brought_npm import NpmSource, find_locked_version, read_asked_package
 from unitools.brought_remotes import RemoteSource
 from unitools.brought_tools import CannotBring, ServerReach, Source
+from unitools.checks.credentials import is_secret_variable
 from unitools.checks.remotes import is_credential_header
 from unitools.npm_locks import normalize_npm_lines
 from unitools.npm_names import PREFIX, is_of_npm
@@ -20,7 +21,6 @@ from unitools.openapi.security import CredentialChoice
 from unitools.publications import check_group
 from unitools.server_secrets import SECRET_NAME
 from unitools.service_credentials import BEARER, PLAIN
-from unitools.source_scans import is_secret_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -179,7 +179,7 @@ def _read_variable(text: str) -> dict[str, str]:
         raise SchemaInvalid.at(
             "/environment", "A line is NAME=VALUE. Secrets are named alone, and their values never stand here."
         )
-    if is_secret_name(name):
+    if is_secret_variable(name, value):
         raise SchemaInvalid.at(
             "/environment",
             f"{name[:64]} looks like a secret, and its value would stand in the manifest for all to read: name it under secrets, "

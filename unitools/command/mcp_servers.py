@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from unitools.brought_npm import derive_npm_group, read_asked_package
 from unitools.brought_tools import CannotBring, Source, derive_group
+from unitools.checks.credentials import is_secret_variable
 from unitools.command import npm_servers
 from unitools.command.brought_folder import BroughtFolder
 from unitools.command.pack import read_file_bytes
@@ -29,7 +30,6 @@ from unitools.npm_locks import NpmLockUnfit
 from unitools.npm_names import is_of_npm
 from unitools.publications import check_group
 from unitools.server_secrets import add_secrets
-from unitools.source_scans import is_secret_name
 
 if TYPE_CHECKING:
     import argparse
@@ -228,7 +228,7 @@ def _read_environment(text: str) -> dict[str, str]:
     name, sign, value = text.partition("=")
     if not sign:
         raise CannotRun(f"--environment is NAME=VALUE, not {text!r}. A secret is named alone: --secret NAME.")
-    if is_secret_name(name):
+    if is_secret_variable(name, value):
         raise CannotRun(
             f"--environment {name[:64]} looks like a secret, and its value would stand in the manifest for all to read. Say "
             "--secret NAME: each tenant keeps its own in the hub, and the server is started here with a text in its place. If it is "

@@ -88,3 +88,25 @@ def test_a_server_that_is_started_again_finds_a_text_in_the_place_of_its_secret(
 
     assert done == 0, capsys.readouterr().err
     assert (read("say")["origin"]["version"], environment_of("say")) == ("1.1", {"API_KEY": "$API_KEY"})
+
+
+@pytest.mark.parametrize(
+    "given", ["PGPASSWORD=s3cr3t-of-mine", "GITHUB_PAT=s3cr3t-of-mine", f"GITHUB=ghp_{'s3cr3tBdE6gH9' * 3}"]
+)
+def test_a_value_that_is_a_secret_is_no_environment(
+    bring: Callable[..., int], capsys: pytest.CaptureFixture[str], given: str
+) -> None:
+    assert bring("--tool", "say", "--environment", given) == 1
+
+    said = capsys.readouterr().err
+    assert f"--environment {given.partition('=')[0]} looks like a secret" in said
+    assert "s3cr3t" not in said
+
+
+def test_a_server_is_started_with_what_only_sounds_like_a_secret(bring: Callable[..., int]) -> None:
+    given = {"AUTH_MODE": "none", "REDIS_KEY_PREFIX": "shop:", "DISABLE_AUTH": "true", "HTTP_AUTH": "off"}
+
+    assert bring("--tool", "say", *(f"--environment={name}={value}" for name, value in given.items())) == 0
+
+    assert environment_of("say") == given
+    assert errors_of("say") == []
