@@ -272,7 +272,7 @@ class PackageForm(_GroupForm):
             "environment": "\n".join(
                 f"{each['name']}={each['value']}" for each in start.get("environment", []) if "value" in each
             ),
-            "secrets": "\n".join(each["secret"] for each in start.get("environment", []) if "secret" in each),
+            "secrets": "\n".join(each["name"] for each in start.get("environment", []) if "secret" in each),
             "script": start.get("script", ""),
         }
 

@@ -19,7 +19,7 @@ from unitools.openapi.account_security import AccountChoice
 from unitools.openapi.operations import Choices
 from unitools.openapi.security import CredentialChoice
 from unitools.publications import check_group
-from unitools.server_secrets import SECRET_NAME
+from unitools.server_secrets import build_secret_entry, fits_secret
 from unitools.service_credentials import BEARER, PLAIN
 
 if TYPE_CHECKING:
@@ -155,12 +155,12 @@ def read_package_source(
         raise SchemaInvalid.at("/constraints", "A line is a package and its versions, such as mcp<2.")
     if not all(_HOST.fullmatch(each) for each in reach.hosts):
         raise SchemaInvalid.at("/hosts", "A line is the name of a host, such as api.example.org.")
-    if not all(SECRET_NAME.fullmatch(each) for each in secrets):
+    if not all(fits_secret(each) for each in secrets):
         raise SchemaInvalid.at("/secrets", "A line is a name in capitals, such as API_KEY. A value never stands here.")
     variables = [_read_variable(each) for each in environment]
     if twice := {each["name"] for each in variables}.intersection(secrets):
         raise SchemaInvalid.at("/secrets", f"{min(twice)} has a value in the environment: name it in one of the two.")
-    variables += [{"name": each, "secret": each} for each in dict.fromkeys(secrets)]
+    variables += [build_secret_entry(each) for each in dict.fromkeys(secrets)]
     start: dict[str, Any] = {}
     if script:
         start["script"] = script

@@ -14,6 +14,7 @@ from unitools.checks.credentials import is_secret_variable
 from unitools.command.object_trials import NAME
 from unitools.command.terminal import CannotRun, format_shown
 from unitools.object_drafts import ObjectChoices
+from unitools.server_secrets import advise_secret
 
 if TYPE_CHECKING:
     import argparse
@@ -49,7 +50,7 @@ def read_options(options: argparse.Namespace) -> ObjectChoices:
     """What this run says of the objects that it names."""
     for each in options.secret:
         if not NAME.fullmatch(each):
-            raise CannotRun(f"--secret is a name of the environment, not {each[:60]!r}. A value never stands here.")
+            raise CannotRun(f"--secret is a name of the environment. A value never stands here.{advise_secret(each)}")
     pairs = {option: _read_pairs(option, getattr(options, option)) for option in ("environment", "inject")}
     if named := [name for name, value in pairs["environment"].items() if is_secret_variable(name, value)]:
         raise CannotRun(

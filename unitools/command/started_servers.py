@@ -17,7 +17,7 @@ from unitools.command.terminal import CannotRun, format_shown
 from unitools.mcp_conversation import RequestRefused, ServerEnded, ServerUnfit
 from unitools.mcp_listings import Listing
 from unitools.mcp_pipes import PipeConversation
-from unitools.server_secrets import SECRET_NAME
+from unitools.server_secrets import advise_secret, build_secret_entry, fits_secret
 
 if TYPE_CHECKING:
     import argparse
@@ -41,15 +41,12 @@ def read_reach(options: argparse.Namespace) -> ServerReach:
 
 def read_secrets(options: argparse.Namespace) -> tuple[dict[str, str], ...]:
     """Entries of the server's environment, of the secrets that this run names."""
-    return tuple(_read_secret(each) for each in dict.fromkeys(options.secret))
-
-
-def _read_secret(text: str) -> dict[str, str]:
-    if not SECRET_NAME.fullmatch(text):
-        raise CannotRun(
-            f"--secret is a name in capitals, such as API_KEY, not {text[:60]!r}. A value never stands here."
-        )
-    return {"name": text, "secret": text}
+    for text in options.secret:
+        if not fits_secret(text):
+            raise CannotRun(
+                f"--secret is a name in capitals, such as API_KEY. A value never stands here.{advise_secret(text)}"
+            )
+    return tuple(build_secret_entry(each) for each in dict.fromkeys(options.secret))
 
 
 def list_server_tools(

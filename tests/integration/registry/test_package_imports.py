@@ -104,6 +104,23 @@ def test_a_secret_that_is_named_with_the_package_is_one_of_its_drafts(developer:
     assert answer.status_code == 201, answer.json()
 
 
+@pytest.mark.req("BRING-2", "SVC-6")
+def test_a_variable_in_small_letters_is_given_a_secret_in_capitals(developer: Person, caller: Caller) -> None:
+    answer = caller.post("/imports/package", {"package": "mcp-server-git", "secrets": ["api_key", "_authToken"]})
+    value = caller.post("/imports/package", {"package": "mcp-server-git", "secrets": ["hunter2"]})
+
+    assert answer.status_code == 201, answer.json()
+    row = Import.objects.get()
+    assert row.source["start"]["environment"] == [
+        {"name": "api_key", "secret": "API_KEY"},
+        {"name": "_authToken", "secret": "AUTHTOKEN"},
+    ]
+    again = developer.client().get(f"/bring/package?import={row.wire_id}").text
+    assert "api_key\n_authToken</textarea>" in again
+    [finding] = assert_problem(value, 422, "SCHEMA.VALIDATION_FAILED")["error"]["details"]["findings"]
+    assert finding["message"] == "A line is a name in capitals, such as API_KEY. A value never stands here."
+
+
 def npm_lock(name: str = "@a/server", version: str = "1.0.0", **more: Any) -> io.BytesIO:
     entry = {"version": version, "integrity": f"sha512-{'A' * 86}==", "bin": {"a-server": "server.mjs"}} | more
     file = io.BytesIO(json.dumps({"lockfileVersion": 3, "packages": {"": {}, f"node_modules/{name}": entry}}).encode())

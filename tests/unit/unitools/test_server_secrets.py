@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,8 @@ import pytest
 from registry.versions.manifest_checks import validate_document
 from tests.support.mcp_servers import HONEST, listing_of, make_server
 from unitools.command import main
+from unitools.command.object_choices import read_options
+from unitools.command.terminal import CannotRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -110,3 +113,57 @@ def test_a_server_is_started_with_what_only_sounds_like_a_secret(bring: Callable
 
     assert environment_of("say") == given
     assert errors_of("say") == []
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ("API_TOKEN=s3cr3t-of-mine", "Say --secret API_TOKEN."),
+        ("s3cr3t-of-mine", "such as API_KEY"),
+        ("s3cr3tOfMine", "such as API_KEY"),
+        ("S3CR3TOFMINE==", "such as API_KEY"),
+    ],
+)
+@pytest.mark.parametrize(
+    "kind",
+    [("mcp", "a-server==1.0", "--listing", "taken.json", "--script", "a"), ("remote", "https://a.example.org/mcp")],
+)
+def test_a_value_that_is_typed_for_a_name_is_not_shown(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    kind: tuple[str, ...],
+    typed: str,
+    told: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    told = "NAME=bearer" if kind[0] == "remote" and "Say" not in told else told
+
+    assert main(["bring", *kind, "--secret", typed]) == 1
+
+    said = capsys.readouterr().err
+    assert "A value never stands here." in said
+    assert told in said
+    assert "s3cr3t" not in said.lower()
+
+
+def test_a_value_that_is_typed_for_a_name_of_an_object_is_not_shown() -> None:
+    typed = Namespace(secret=["API_TOKEN=s3cr3t-of-mine"], environment=[], inject=[], host=[], effect="")
+
+    with pytest.raises(CannotRun, match=r"Say --secret API_TOKEN\.$") as refused:
+        read_options(typed)
+
+    assert "s3cr3t" not in str(refused.value)
+
+
+def test_a_variable_in_small_letters_is_given_a_secret_in_capitals(bring: Callable[..., int]) -> None:
+    names = ("api_key", "_authToken", "npm_config__auth")
+
+    assert bring("--tool", "say", *(f"--secret={each}" for each in names)) == 0
+    assert bring("--tool", "Echo-Text", "--secret", "API_KEY") == 0
+
+    expected = {"api_key": "$API_KEY", "_authToken": "$AUTHTOKEN", "npm_config__auth": "$NPM_CONFIG__AUTH"}
+    assert environment_of("say") == environment_of("echo_text") == expected | {"API_KEY": "$API_KEY"}
+    for tool in ("say", "echo_text"):
+        assert [each["name"] for each in read(tool)["secrets"]] == ["API_KEY", "AUTHTOKEN", "NPM_CONFIG__AUTH"]
+        assert errors_of(tool) == []
