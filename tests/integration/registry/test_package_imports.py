@@ -189,6 +189,27 @@ def net_of(document: dict[str, Any]) -> list[str]:
     return [each["host"] for each in document.get("capabilities", {}).get("net", [])]
 
 
+@pytest.mark.req("BRING-2", "SVC-6")
+def test_a_secret_that_is_named_in_a_draft_takes_the_place_of_a_value(developer: Person) -> None:
+    row = import_server(environment=["ZONE=eu", "HTTP_AUTH=off"], secrets=["api_key"], by=developer.by)
+    page = f"/bring/{row.wire_id}/drafts/{row.drafts[0]['id']}"
+    fields = {"description": "Looks.", "side_effect": "Write", "safety_class": "Medium", "timeout_ms": "5000"}
+
+    answer = developer.client().post(page, fields | {"secrets": "API_KEY\nHTTP_AUTH\n_token"})
+
+    assert answer.status_code == 302, answer.text
+    row.refresh_from_db()
+    [draft] = row.drafts
+    assert draft["document"]["implementation"]["server"]["environment"] == [
+        {"name": "ZONE", "value": "eu"},
+        {"name": "api_key", "secret": "API_KEY"},
+        {"name": "HTTP_AUTH", "secret": "HTTP_AUTH"},
+        {"name": "_token", "secret": "TOKEN"},
+    ]
+    assert [each["name"] for each in draft["document"]["secrets"]] == ["API_KEY", "HTTP_AUTH", "TOKEN"]
+    assert not [each for each in check_manifest(draft["document"]) if each.severity == "error"]
+
+
 @pytest.mark.req("BRING-2")
 def test_a_package_that_is_brought_again_reaches_what_is_said_now_and_what_a_person_added(developer: Person) -> None:
     row = import_server(hosts=["a.example.org", "b.example.org"], by=developer.by)
