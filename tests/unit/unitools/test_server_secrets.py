@@ -18,8 +18,6 @@ from unitools.command.terminal import CannotRun
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-pytestmark = [pytest.mark.req("BRING-2"), pytest.mark.req("SVC-6")]
-
 
 @pytest.fixture
 def bring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
@@ -48,6 +46,7 @@ def errors_of(tool: str) -> list[str]:
     return [each.message for each in validate_document(read(tool)) if each.severity == "error"]
 
 
+@pytest.mark.req("BRING-2", "SVC-6")
 def test_a_second_run_hands_over_the_secrets_of_the_first(bring: Callable[..., int]) -> None:
     assert bring("--tool", "say", "--environment", "ZONE=eu", "--secret", "API_KEY") == 0
     assert bring("--tool", "Echo-Text") == 0
@@ -60,6 +59,7 @@ def test_a_second_run_hands_over_the_secrets_of_the_first(bring: Callable[..., i
         assert errors_of(tool) == []
 
 
+@pytest.mark.req("BRING-2", "SVC-6")
 def test_a_secret_that_is_named_later_leaves_each_tool_its_own_environment(bring: Callable[..., int]) -> None:
     assert bring("--tool", "Echo-Text", "--tool", "say", "--environment", "ZONE=eu", "--environment", "KEEP=1") == 0
     mine = read("say")
@@ -79,6 +79,7 @@ def test_a_secret_that_is_named_later_leaves_each_tool_its_own_environment(bring
         assert errors_of(tool) == []
 
 
+@pytest.mark.req("BRING-2", "SVC-6")
 def test_a_server_that_is_started_again_finds_a_text_in_the_place_of_its_secret(
     bring: Callable[..., int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -93,6 +94,7 @@ def test_a_server_that_is_started_again_finds_a_text_in_the_place_of_its_secret(
     assert (read("say")["origin"]["version"], environment_of("say")) == ("1.1", {"API_KEY": "$API_KEY"})
 
 
+@pytest.mark.req("BRING-2", "SVC-6")
 @pytest.mark.parametrize(
     "given", ["PGPASSWORD=s3cr3t-of-mine", "GITHUB_PAT=s3cr3t-of-mine", f"GITHUB=ghp_{'s3cr3tBdE6gH9' * 3}"]
 )
@@ -106,6 +108,7 @@ def test_a_value_that_is_a_secret_is_no_environment(
     assert "s3cr3t" not in said
 
 
+@pytest.mark.req("BRING-2", "SVC-6")
 def test_a_server_is_started_with_what_only_sounds_like_a_secret(bring: Callable[..., int]) -> None:
     given = {"AUTH_MODE": "none", "REDIS_KEY_PREFIX": "shop:", "DISABLE_AUTH": "true", "HTTP_AUTH": "off"}
 
@@ -115,6 +118,7 @@ def test_a_server_is_started_with_what_only_sounds_like_a_secret(bring: Callable
     assert errors_of("say") == []
 
 
+@pytest.mark.req("BRING-2", "SVC-6")
 @pytest.mark.parametrize(
     ("typed", "told"),
     [
@@ -147,6 +151,7 @@ def test_a_value_that_is_typed_for_a_name_is_not_shown(
     assert "s3cr3t" not in said.lower()
 
 
+@pytest.mark.req("BRING-4")
 def test_a_value_that_is_typed_for_a_name_of_an_object_is_not_shown() -> None:
     typed = Namespace(secret=["API_TOKEN=s3cr3t-of-mine"], environment=[], inject=[], host=[], effect="")
 
@@ -156,6 +161,7 @@ def test_a_value_that_is_typed_for_a_name_of_an_object_is_not_shown() -> None:
     assert "s3cr3t" not in str(refused.value)
 
 
+@pytest.mark.req("BRING-2", "SVC-6")
 def test_a_variable_in_small_letters_is_given_a_secret_in_capitals(bring: Callable[..., int]) -> None:
     names = ("api_key", "_authToken", "npm_config__auth")
 
