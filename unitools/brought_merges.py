@@ -95,9 +95,13 @@ def merge_start(
 
 
 def merge_secrets(document: dict[str, Any], then: Mapping[str, Any] | None, made: Mapping[str, Any]) -> None:
-    """Those that the source names. Where nobody knows what it named, what is there was written by a person."""
+    """Those that the source names. Where nobody knows what it named, what is there was written by a person. A new one comes only where
+    the merged environment hands it over: people may have given its variable something else."""
     mine, before = document.get("secrets", []), [] if then is None else then.get("secrets", [])
-    _put(document, "secrets", merge_entries(mine, before, made.get("secrets", []), lambda each: each["name"]))
+    environment = document["implementation"]["server"].get("environment", [])
+    used = {each["secret"] for each in environment if "secret" in each} | {each["name"] for each in mine}
+    wanted = [each for each in made.get("secrets", []) if each["name"] in used]
+    _put(document, "secrets", merge_entries(mine, before, wanted, lambda each: each["name"]))
 
 
 def merge_reach(

@@ -32,6 +32,7 @@ class NpmSource:
     said: dict[str, Any] = field(default_factory=dict)
     reach: ServerReach = NO_REACH
     is_whole: bool = False
+    secrets: tuple[dict[str, str], ...] = ()
 
     @property
     def name(self) -> str:
@@ -53,7 +54,7 @@ class NpmSource:
     def renew(
         self, document: dict[str, Any], before: dict[str, Any], made: dict[str, Any], then: dict[str, Any] | None
     ) -> None:
-        renew_server(document, before, made, then, said=None if self.is_whole else self.said)
+        renew_server(document, before, made, then, said=None if self.is_whole else self.said, secrets=self.secrets)
         document["dependencies"], document["dependency_lock"] = made["dependencies"], made["dependency_lock"]
 
 

@@ -24,7 +24,7 @@ from unitools.mcp_listings import read_entry_schema
 from unitools.metadata import derive_hub_segment
 from unitools.publications import derive_package_name, find_id_collisions
 from unitools.semver import Version
-from unitools.server_secrets import describe_secrets
+from unitools.server_secrets import add_secrets, describe_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -142,7 +142,7 @@ class BroughtSource(Protocol):
 class Source:
     """A package that brings the server, and how that is started. ``said`` and ``constraints``: what holds for tools that were brought
     before as well; None: what they have. ``is_whole``: start and reach are all that there is, and what they do not name is not given;
-    otherwise it is as it was.
+    otherwise it is as it was. ``secrets``: entries of the environment that come to what each tool has in its own.
     """
 
     package: str
@@ -153,6 +153,7 @@ class Source:
     constraints: tuple[str, ...] | None = None
     reach: ServerReach = NO_REACH
     is_whole: bool = False
+    secrets: tuple[dict[str, str], ...] = ()
 
     @property
     def name(self) -> str:
@@ -175,7 +176,7 @@ class Source:
     def renew(
         self, document: dict[str, Any], before: dict[str, Any], made: dict[str, Any], then: dict[str, Any] | None
     ) -> None:
-        renew_server(document, before, made, then, said=None if self.is_whole else self.said)
+        renew_server(document, before, made, then, said=None if self.is_whole else self.said, secrets=self.secrets)
         document["dependencies"] = raise_requirement(before.get("dependencies", []), made["dependencies"][0])
         if self.constraints is not None:
             merge_constraints(document, then, self.constraints)
@@ -190,14 +191,17 @@ def renew_server(
     then: dict[str, Any] | None,
     *,
     said: dict[str, Any] | None,
+    secrets: Sequence[dict[str, str]] = (),
 ) -> None:
     """How a server is started and what it is given, in the manifest of a tool that was there. ``said``: what alone is said of its
-    start; None: all of it is said, and so is what it is given."""
+    start; None: all of it is said, and so is what it is given. ``secrets``: what comes to its environment."""
     now = made["implementation"]["server"]
     of_then = None if then is None else then["implementation"]["server"]
     start = merge_start(
         before["implementation"]["server"], of_then, now if said is None else said, is_whole=said is None
     )
+    if secrets:
+        start["environment"] = add_secrets(start.get("environment", []), secrets)
     document["implementation"] = before["implementation"] | {"server": start | {"listing": now["listing"]}}
     merge_reach(document, before, made, then, is_whole=said is None)
     merge_secrets(document, then, made)

@@ -34,9 +34,18 @@ _PURE = frozenset({
     "numbers", "operator", "re", "statistics", "string", "textwrap", "typing", "unicodedata",
 })  # fmt: skip
 _ACTS = frozenset({"__builtins__", "__import__", "breakpoint", "compile", "eval", "exec", "input", "open"})
-# git's own way to number its settings: each such variable holds the name of one.
-_NO_SECRET = re.compile(r"GIT_CONFIG_KEY_\d+")
-_SECRET = re.compile(r"(?:^|_)(?:KEYS?|TOKEN|SECRET|PASSWORD|PASS|PWD|CREDENTIALS?|APIKEY|AUTH)(?:_|$)", re.IGNORECASE)
+# A name says last what it holds: AUTH_MODE is a mode. Words that end no other one need no _ in front: PGPASSWORD.
+_SECRET = re.compile(
+    r"(?:TOKENS?|SECRETS?|PASSWORDS?|PASSWD|PASSPHRASE|CREDENTIALS?|(?:API|ACCESS|PRIVATE|SECRET)_?KEYS?|SECRET_KEY_BASE"
+    r"|(?:^|_)(?:KEYS?|PASS|PWD|PAT|AUTH))(?:_?\d+)?$",
+    re.IGNORECASE,
+)
+# What ends so and is none: a folder, a number of tokens, a key that all may see or that sorts, a switch, git's names of its settings.
+_NO_SECRET = re.compile(
+    r"PWD|GIT_CONFIG_KEY_\d+|(?:.*_)?(?:MAX|MIN|NUM)_(?:.*_)?TOKENS|.*(?:PUBLIC|PUBLISHABLE)_?KEYS?"
+    r"|(?:.*_)?(?:PRIMARY|FOREIGN|SORT|PARTITION|CACHE)_KEYS?|(?:.*_)?(?:DISABLE|ENABLE|USE|NO|SKIP|OMIT|REQUIRE|ALLOW)_(?:.*_)?AUTH",
+    re.IGNORECASE,
+)
 
 
 @dataclass(slots=True)

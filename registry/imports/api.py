@@ -209,7 +209,7 @@ class PackageSourceSerializer(ImportSourceSerializer):
     script = serializers.CharField(max_length=200, required=False, default="", allow_blank=True)
     arguments = _lines(r"^[^\u0000-\u001f\u007f]+$", "an argument")
     environment = _lines(r"^[A-Za-z_][A-Za-z0-9_]{0,127}=[^\u0000-\u001f\u007f]*$", "NAME=VALUE")
-    secrets = _lines(r"^[A-Z][A-Z0-9_]{0,63}$", "a name in capitals")
+    secrets = _lines(r"^[A-Za-z_][A-Za-z0-9_]{0,63}$", "the name of a variable")
     hosts = _lines(r"^(\*\.)?[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+$", "the name of a host")
 
 

@@ -17,7 +17,7 @@ from unitools.expressions import EFFECTS, SAFETY_CLASSES
 from unitools.npm_locks import MAX_LOCK_BYTES, NpmLockUnfit, read_package_lock
 from unitools.npm_names import is_of_npm
 from unitools.openapi.documents import MAX_DOCUMENT_BYTES
-from unitools.server_secrets import describe_secret
+from unitools.server_secrets import build_secret_entry, describe_secret
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -272,7 +272,7 @@ class PackageForm(_GroupForm):
             "environment": "\n".join(
                 f"{each['name']}={each['value']}" for each in start.get("environment", []) if "value" in each
             ),
-            "secrets": "\n".join(each["secret"] for each in start.get("environment", []) if "secret" in each),
+            "secrets": "\n".join(each["name"] for each in start.get("environment", []) if "secret" in each),
             "script": start.get("script", ""),
         }
 
@@ -368,13 +368,18 @@ def _put_hosts(document: dict[str, Any], hosts: list[str]) -> dict[str, Any]:
 
 def _put_secrets(document: dict[str, Any], names: list[str], hosts: list[str]) -> dict[str, Any]:
     server = dict(document["implementation"]["server"])
-    variables = {each["secret"]: each for each in server.get("environment", []) if "secret" in each}
-    rest = [each for each in server.pop("environment", []) if "secret" not in each]
-    environment = rest + [variables.get(each, {"name": each, "secret": each}) for each in names]
-    if environment:
+    before = server.pop("environment", [])
+    variables: dict[str, dict[str, str]] = {}
+    for name in names:
+        found = [each for each in before if each.get("secret") == name] or [build_secret_entry(name)]
+        variables |= {each["name"]: each for each in found}
+    # The value goes of what is a secret by now.
+    rest = [each for each in before if "config" in each or ("value" in each and each["name"] not in variables)]
+    if environment := rest + list(variables.values()):
         server["environment"] = environment
     known = {each["name"]: each for each in document.get("secrets", [])}
-    secrets = [known.get(each, describe_secret(each) | ({"hosts": hosts} if hosts else {})) for each in names]
+    wanted = dict.fromkeys(each["secret"] for each in variables.values())
+    secrets = [known.get(each, describe_secret(each) | ({"hosts": hosts} if hosts else {})) for each in wanted]
     made = {name: value for name, value in document.items() if name != "secrets"}
     made["implementation"] = document["implementation"] | {"server": server}
     return made | ({"secrets": secrets} if secrets else {})

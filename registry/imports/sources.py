@@ -11,6 +11,7 @@ from registry.imports.models import ImportKind
 from unitools.brought_npm import NpmSource, find_locked_version, read_asked_package
 from unitools.brought_remotes import RemoteSource
 from unitools.brought_tools import CannotBring, ServerReach, Source
+from unitools.checks.credentials import is_secret_variable
 from unitools.checks.remotes import is_credential_header
 from unitools.npm_locks import normalize_npm_lines
 from unitools.npm_names import PREFIX, is_of_npm
@@ -18,9 +19,8 @@ from unitools.openapi.account_security import AccountChoice
 from unitools.openapi.operations import Choices
 from unitools.openapi.security import CredentialChoice
 from unitools.publications import check_group
-from unitools.server_secrets import SECRET_NAME
+from unitools.server_secrets import build_secret_entry, fits_secret
 from unitools.service_credentials import BEARER, PLAIN
-from unitools.source_scans import is_secret_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -155,12 +155,12 @@ def read_package_source(
         raise SchemaInvalid.at("/constraints", "A line is a package and its versions, such as mcp<2.")
     if not all(_HOST.fullmatch(each) for each in reach.hosts):
         raise SchemaInvalid.at("/hosts", "A line is the name of a host, such as api.example.org.")
-    if not all(SECRET_NAME.fullmatch(each) for each in secrets):
+    if not all(fits_secret(each) for each in secrets):
         raise SchemaInvalid.at("/secrets", "A line is a name in capitals, such as API_KEY. A value never stands here.")
     variables = [_read_variable(each) for each in environment]
     if twice := {each["name"] for each in variables}.intersection(secrets):
         raise SchemaInvalid.at("/secrets", f"{min(twice)} has a value in the environment: name it in one of the two.")
-    variables += [{"name": each, "secret": each} for each in dict.fromkeys(secrets)]
+    variables += [build_secret_entry(each) for each in dict.fromkeys(secrets)]
     start: dict[str, Any] = {}
     if script:
         start["script"] = script
@@ -179,7 +179,7 @@ def _read_variable(text: str) -> dict[str, str]:
         raise SchemaInvalid.at(
             "/environment", "A line is NAME=VALUE. Secrets are named alone, and their values never stand here."
         )
-    if is_secret_name(name):
+    if is_secret_variable(name, value):
         raise SchemaInvalid.at(
             "/environment",
             f"{name[:64]} looks like a secret, and its value would stand in the manifest for all to read: name it under secrets, "

@@ -114,7 +114,35 @@ ORIGINS: dict[str, list[Mistake]] = {
             "/implementation/server/environment/0/value",
             served({"name": name, "secret": "API_KEY"}, secrets=[KEY]),
         )
-        for name in ("API_TOKEN", "password", "SHOP_API_KEY")
+        for name in ("API_TOKEN", "password", "SHOP_API_KEY", "PGPASSWORD")
+    ]
+    + [
+        Mistake(
+            "a number that is a password",
+            served({"name": "DB_PASSWORD", "value": "482913"}),
+            "/implementation/server/environment/0/value",
+            served({"name": "DB_RETRIES", "value": "482913"}),
+        ),
+        Mistake(
+            "a value that is one whatever its name",
+            served({"name": "GITHUB", "value": f"ghp_{'aB3dE6gH9j' * 4}"}),
+            "/implementation/server/environment/0/value",
+            served(VALUE),
+        ),
+    ],
+    "origin.environment_secret_name": [
+        Mistake(
+            f"{name}={value}",
+            served({"name": name, "value": value}),
+            "/implementation/server/environment/0/value",
+            served({"name": "AUTH_MODE", "value": "none"}),
+        )
+        for name, value in (
+            ("HTTP_AUTH", "off"),
+            ("API_TOKEN", ""),
+            ("OPENAI_API_KEY", "none"),
+            ("CONTEXT_TOKENS", "128000"),
+        )
     ],
     "origin.npm_script": [
         Mistake("a module", on_node(implementation=IN_JAVASCRIPT), "/implementation/server", on_node())

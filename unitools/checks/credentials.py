@@ -9,6 +9,8 @@ import math
 import re
 from collections import Counter
 
+from unitools.source_scans import is_secret_name
+
 FORMS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("a private key", re.compile(r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----")),
     ("an AWS access key", re.compile(r"\b((?:AKIA|ASIA)[0-9A-Z]{16})\b")),
@@ -45,6 +47,10 @@ PLACEHOLDER = re.compile(
 LEAST_ENTROPY = 3.0
 RANDOM_ENTROPY = 3.3
 MAX_TEXT = 100_000
+# What opens nothing, whatever the variable is called; a number may be a password.
+_SWITCH = re.compile(r"|true|false|yes|no|on|off|none|null", re.IGNORECASE)
+_NUMBER = re.compile(r"[+-]?\d{1,6}(?:\.\d{1,6})?")
+_PASSWORD = re.compile(r"(?:PASSWORDS?|PASSWD|PASSPHRASE|PASS|PWD)(?:_?\d+)?$", re.IGNORECASE)
 
 
 def compute_entropy(text: str) -> float:
@@ -59,6 +65,13 @@ def find_credential(text: str) -> str:
             if not match.groups() or _is_random(kind, match[1]):
                 return kind
     return ""
+
+
+def is_secret_variable(name: str, value: str) -> bool:
+    """Whether a variable of the environment holds what is to be kept secret, by its name or by what stands in it."""
+    is_number = _NUMBER.fullmatch(value) is not None and _PASSWORD.search(name) is None
+    opens_nothing = is_number or _SWITCH.fullmatch(value) is not None
+    return (is_secret_name(name) and not opens_nothing) or bool(find_credential(f"{name}={value}"))
 
 
 def _is_random(kind: str, value: str) -> bool:

@@ -6,7 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from unitools.brought_objects import MADE_FILE, SOURCE_FOLDER
-from unitools.checks.findings import ManifestFinding, declare_rule
+from unitools.checks.credentials import is_secret_variable
+from unitools.checks.findings import ManifestFinding, declare_rule, declare_warning
 from unitools.dependency_locks import normalize_name
 from unitools.mcp_listings import LISTING_FILE, Listing, compute_json_digest, read_entry_schema
 from unitools.packages import compute_files_digest
@@ -63,6 +64,11 @@ SECRET = declare_rule(
     "No value in the server's environment is a secret: manifests are shown, signed and kept in clear.",
     'Name it under secrets, and give {"name": …, "secret": …} in place of the value; each tenant sets its own. If it is none, give '
     '{"name": …, "config": …}, with the value as the default of a property of config_schema.',
+)
+SECRET_NAME = declare_warning(
+    "origin.environment_secret_name",
+    "A variable of the server's environment that is called like a secret is one, or its value opens nothing.",
+    'If each tenant has its own, name it under secrets, and give {"name": …, "secret": …} in place of the value.',
 )
 _RESERVED = re.compile(
     r"(PATH|HOME|TMPDIR|LD_.*|PYTHON.*|NODE_(?:OPTIONS|PATH|EXTRA_CA_CERTS|USE_ENV_PROXY|TLS_.*)|SSL_CERT_.*|SSLKEYLOGFILE|OPENSSL_.*|CURL_CA_BUNDLE|REQUESTS_CA_BUNDLE|.*_PROXY|TOOLHUB_.*)",
@@ -200,8 +206,12 @@ def _check_environment(manifest: Manifest, environment: list[dict[str, str]]) ->
         at = ("implementation", "server", "environment", place)
         if _RESERVED.fullmatch(each["name"]):
             yield RESERVED.at((*at, "name"), f"{each['name']} is set by the sandbox.")
-        if "value" in each and is_secret_name(each["name"]):
+        if "value" in each and is_secret_variable(each["name"], each["value"]):
             yield SECRET.at((*at, "value"), f"{each['name'][:64]} looks like a secret, and its value stands here.")
+        elif "value" in each and is_secret_name(each["name"]):
+            yield SECRET_NAME.at(
+                (*at, "value"), f"{each['name'][:64]} is called like a secret; its value opens nothing."
+            )
         if each["name"] in seen:
             yield UNDECLARED.at((*at, "name"), f"{each['name']} is named twice.")
         seen.add(each["name"])

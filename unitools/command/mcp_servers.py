@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from unitools.brought_npm import derive_npm_group, read_asked_package
 from unitools.brought_tools import CannotBring, Source, derive_group
+from unitools.checks.credentials import is_secret_variable
 from unitools.command import npm_servers
 from unitools.command.brought_folder import BroughtFolder
 from unitools.command.pack import read_file_bytes
-from unitools.command.started_servers import list_server_tools, read_reach
+from unitools.command.started_servers import list_server_tools, read_reach, read_secrets
 from unitools.command.terminal import NO, CannotRun, format_shown
 from unitools.command.wheels import install_wheels
 from unitools.dependency_locks import normalize_name
@@ -28,11 +29,11 @@ from unitools.mcp_listings import Listing, ListingUnfit
 from unitools.npm_locks import NpmLockUnfit
 from unitools.npm_names import is_of_npm
 from unitools.publications import check_group
-from unitools.server_secrets import SECRET_NAME
-from unitools.source_scans import is_secret_name
+from unitools.server_secrets import add_secrets
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
     from unitools.brought_tools import BroughtSource
 
@@ -108,8 +109,8 @@ def run(options: argparse.Namespace) -> int:
         group = check_group(options.group or (derive_npm_group(package) if is_npm else derive_group(package)))
         folder = BroughtFolder.choose(group, options.output)
         brought = folder.read_brought()
-        said = _read_start(options, brought)
-        start = _start_as(brought, said)
+        said = _read_start(options)
+        start = _start_as(brought, said, read_secrets(options))
         find = npm_servers.look_at_package if is_npm else partial(_look_at_package, brought=brought)
         listing, source = find(options, group, start, said)
         return folder.bring(listing, source, options.tool, brought)
@@ -151,13 +152,13 @@ def _look_at_package(
         said=said,
         constraints=tuple(constraints) if options.constraint or not brought else None,
         reach=read_reach(options),
+        secrets=read_secrets(options),
     )
     return listing, source
 
 
-def _read_start(options: argparse.Namespace, brought: list[dict[str, Any]]) -> dict[str, Any]:
-    """What this run says of how the server is started. Whoever names a secret alone changes nothing of what else is in its
-    environment."""
+def _read_start(options: argparse.Namespace) -> dict[str, Any]:
+    """What this run says of how the server is started, but for its secrets: those come to what each tool has."""
     if options.script and options.module:
         raise CannotRun("A server is started as --script or as --module, not as both.")
     said: dict[str, Any] = {}
@@ -165,12 +166,8 @@ def _read_start(options: argparse.Namespace, brought: list[dict[str, Any]]) -> d
         said |= {"script": options.script} if options.script else {"module": options.module}
     if options.argument:
         said["arguments"] = options.argument
-    if options.environment or options.secret:
-        kept = [] if options.environment else _list_values(_find_start(brought))
-        secrets = [_read_secret(each) for each in options.secret]
-        named = {each["name"] for each in secrets}
-        values = [_read_environment(each) for each in options.environment] or kept
-        said["environment"] = [each for each in values if each["name"] not in named] + secrets
+    if options.environment:
+        said["environment"] = [_read_environment(each) for each in options.environment]
     return said
 
 
@@ -179,21 +176,17 @@ def _find_start(brought: list[dict[str, Any]]) -> dict[str, Any]:
     return next((dict(each["implementation"]["server"]) for each in brought), {})
 
 
-def _list_values(start: dict[str, Any]) -> list[dict[str, str]]:
-    """Of its environment what no secret and no configuration gives."""
-    return [each for each in start.get("environment", []) if "value" in each]
-
-
-def _start_as(brought: list[dict[str, Any]], said: dict[str, Any]) -> dict[str, Any]:
-    """How the server is started here, and for a tool that is new: as one that was brought before has it, and this run says. Values
-    of a secret or of the configuration are of the manifest that names them.
+def _start_as(brought: list[dict[str, Any]], said: dict[str, Any], secrets: Sequence[dict[str, str]]) -> dict[str, Any]:
+    """How the server is started here, and for a tool that is new: as one that was brought before has it, and this run says. What the
+    configuration gives is of the manifest that has its schema.
     """
     kept = _find_start(brought)
     left_out = {"listing"} | ({"script", "module"} if "script" in said or "module" in said else set())
-    start = {name: value for name, value in kept.items() if name not in left_out}
-    if "environment" in start:
-        start["environment"] = _list_values(start)
-    return {name: value for name, value in (start | said).items() if value}
+    start = {name: value for name, value in kept.items() if name not in left_out} | said
+    had = [each for each in kept.get("environment", []) if "secret" in each]
+    values = [each for each in start.get("environment", []) if "value" in each]
+    start["environment"] = add_secrets(values, [*had, *secrets])
+    return {name: value for name, value in start.items() if value}
 
 
 def _look(
@@ -235,21 +228,13 @@ def _read_environment(text: str) -> dict[str, str]:
     name, sign, value = text.partition("=")
     if not sign:
         raise CannotRun(f"--environment is NAME=VALUE, not {text!r}. A secret is named alone: --secret NAME.")
-    if is_secret_name(name):
+    if is_secret_variable(name, value):
         raise CannotRun(
             f"--environment {name[:64]} looks like a secret, and its value would stand in the manifest for all to read. Say "
             "--secret NAME: each tenant keeps its own in the hub, and the server is started here with a text in its place. If it is "
             "none, make it a property of config_schema in the manifest, with the value as its default."
         )
     return {"name": name, "value": value}
-
-
-def _read_secret(text: str) -> dict[str, str]:
-    if not SECRET_NAME.fullmatch(text):
-        raise CannotRun(
-            f"--secret is a name in capitals, such as API_KEY, not {text[:60]!r}. A value never stands here."
-        )
-    return {"name": text, "secret": text}
 
 
 def _only_script(found: Distribution, package: str) -> str:

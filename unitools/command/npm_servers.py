@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from unitools.brought_npm import NpmSource, find_locked_version, list_programs, read_asked_package
 from unitools.command.pack import read_file_bytes, read_file_text
-from unitools.command.started_servers import list_server_tools, read_reach
+from unitools.command.started_servers import list_server_tools, read_reach, read_secrets
 from unitools.command.terminal import CannotRun, format_shown
 from unitools.mcp_listings import Listing
 from unitools.npm_locks import read_package_lock
@@ -65,8 +65,8 @@ def look_at_package(
             listing = Listing.from_bytes(read_file_bytes(options.listing))
         else:
             listing = _start_here(package, programs[start["script"]], start, place, keeps=bool(options.keep_files))
-    source = NpmSource(package, found, group, start, tuple(lock), said=said, reach=read_reach(options))
-    return listing, source
+    reach, secrets = read_reach(options), read_secrets(options)
+    return listing, NpmSource(package, found, group, start, tuple(lock), said=said, reach=reach, secrets=secrets)
 
 
 def _take_lock(path: Path, place: Path) -> str:

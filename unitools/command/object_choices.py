@@ -10,10 +10,11 @@ import sys
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
+from unitools.checks.credentials import is_secret_variable
 from unitools.command.object_trials import NAME
 from unitools.command.terminal import CannotRun, format_shown
 from unitools.object_drafts import ObjectChoices
-from unitools.source_scans import is_secret_name
+from unitools.server_secrets import advise_secret
 
 if TYPE_CHECKING:
     import argparse
@@ -49,9 +50,9 @@ def read_options(options: argparse.Namespace) -> ObjectChoices:
     """What this run says of the objects that it names."""
     for each in options.secret:
         if not NAME.fullmatch(each):
-            raise CannotRun(f"--secret is a name of the environment, not {each[:60]!r}. A value never stands here.")
+            raise CannotRun(f"--secret is a name of the environment. A value never stands here.{advise_secret(each)}")
     pairs = {option: _read_pairs(option, getattr(options, option)) for option in ("environment", "inject")}
-    if named := [each for each in pairs["environment"] if is_secret_name(each)]:
+    if named := [name for name, value in pairs["environment"].items() if is_secret_variable(name, value)]:
         raise CannotRun(
             f"--environment {named[0]} looks like a secret, and its value would travel as plain text. Say --secret {named[0]}: each "
             "tenant keeps its own in the hub. If it is none, set it in the source file."

@@ -26,6 +26,7 @@ from unitools.mcp_conversation import RequestRefused, ServerEnded, ServerUnfit
 from unitools.mcp_http import MODERN, HttpAnswer, HttpConversation, StatusRefused
 from unitools.mcp_listings import Listing, ListingUnfit
 from unitools.publications import check_group
+from unitools.server_secrets import advise_secret
 from unitools.service_credentials import BEARER, PLAIN, encode_credential, fits_header
 
 if TYPE_CHECKING:
@@ -104,8 +105,8 @@ def _read_credentials(options: argparse.Namespace) -> tuple[dict[str, str], ...]
         asked = _SECRET.fullmatch(text)
         if asked is None:
             raise CannotRun(
-                f"--secret is NAME, NAME=bearer, NAME=basic or NAME=header:X-Key, with NAME in capitals, not {text[:60]!r}. A value "
-                "never stands here."
+                "--secret is NAME, NAME=bearer, NAME=basic or NAME=header:X-Key, with NAME in capitals. A value "
+                f"never stands here.{advise_secret(text)}"
             )
         name, scheme, header = asked[1], asked[2] or BEARER, asked[3]
         if header:

@@ -17,6 +17,7 @@ from unitools.command.terminal import CannotRun, format_shown
 from unitools.mcp_conversation import RequestRefused, ServerEnded, ServerUnfit
 from unitools.mcp_listings import Listing
 from unitools.mcp_pipes import PipeConversation
+from unitools.server_secrets import advise_secret, build_secret_entry, fits_secret
 
 if TYPE_CHECKING:
     import argparse
@@ -36,6 +37,16 @@ def read_reach(options: argparse.Namespace) -> ServerReach:
         trees=tuple(options.file_tree),
         browser=options.browser,
     )
+
+
+def read_secrets(options: argparse.Namespace) -> tuple[dict[str, str], ...]:
+    """Entries of the server's environment, of the secrets that this run names."""
+    for text in options.secret:
+        if not fits_secret(text):
+            raise CannotRun(
+                f"--secret is a name in capitals, such as API_KEY. A value never stands here.{advise_secret(text)}"
+            )
+    return tuple(build_secret_entry(each) for each in dict.fromkeys(options.secret))
 
 
 def list_server_tools(

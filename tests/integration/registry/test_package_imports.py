@@ -66,7 +66,15 @@ def test_a_value_that_looks_like_a_secret_is_no_environment(developer: Person, c
     assert "name it under secrets, without a value" in finding["message"]
     assert "s3cr3t" not in answer.content.decode()
     assert not Import.objects.exists()
-    imports.import_package(package="mcp-server-git", environment=["GIT_CONFIG_KEY_0=safe.directory"], by=developer.by)
+    plain = [
+        "GIT_CONFIG_KEY_0=safe.directory",
+        "AUTH_MODE=none",
+        "KEYS_DIR=/data/keys",
+        "DISABLE_AUTH=1",
+        "HTTP_AUTH=off",
+    ]
+    answer = caller.post("/imports/package", {"package": "mcp-server-git", "environment": plain})
+    assert answer.status_code == 201, answer.json()
 
 
 @pytest.mark.req("BRING-2", "SVC-6")
@@ -94,6 +102,23 @@ def test_a_secret_that_is_named_with_the_package_is_one_of_its_drafts(developer:
     assert not [each for each in check_manifest(draft["document"]) if each.severity == "error"]
     answer = caller.post("/imports/package", {"package": "mcp-server-git", "secrets": ["GIT_TOKEN"]})
     assert answer.status_code == 201, answer.json()
+
+
+@pytest.mark.req("BRING-2", "SVC-6")
+def test_a_variable_in_small_letters_is_given_a_secret_in_capitals(developer: Person, caller: Caller) -> None:
+    answer = caller.post("/imports/package", {"package": "mcp-server-git", "secrets": ["api_key", "_authToken"]})
+    value = caller.post("/imports/package", {"package": "mcp-server-git", "secrets": ["hunter2"]})
+
+    assert answer.status_code == 201, answer.json()
+    row = Import.objects.get()
+    assert row.source["start"]["environment"] == [
+        {"name": "api_key", "secret": "API_KEY"},
+        {"name": "_authToken", "secret": "AUTHTOKEN"},
+    ]
+    again = developer.client().get(f"/bring/package?import={row.wire_id}").text
+    assert "api_key\n_authToken</textarea>" in again
+    [finding] = assert_problem(value, 422, "SCHEMA.VALIDATION_FAILED")["error"]["details"]["findings"]
+    assert finding["message"] == "A line is a name in capitals, such as API_KEY. A value never stands here."
 
 
 def npm_lock(name: str = "@a/server", version: str = "1.0.0", **more: Any) -> io.BytesIO:
@@ -162,6 +187,27 @@ def import_server(*, package: str = "a-server", by: Principal, **said: Any) -> I
 
 def net_of(document: dict[str, Any]) -> list[str]:
     return [each["host"] for each in document.get("capabilities", {}).get("net", [])]
+
+
+@pytest.mark.req("BRING-2", "SVC-6")
+def test_a_secret_that_is_named_in_a_draft_takes_the_place_of_a_value(developer: Person) -> None:
+    row = import_server(environment=["ZONE=eu", "HTTP_AUTH=off"], secrets=["api_key"], by=developer.by)
+    page = f"/bring/{row.wire_id}/drafts/{row.drafts[0]['id']}"
+    fields = {"description": "Looks.", "side_effect": "Write", "safety_class": "Medium", "timeout_ms": "5000"}
+
+    answer = developer.client().post(page, fields | {"secrets": "API_KEY\nHTTP_AUTH\n_token"})
+
+    assert answer.status_code == 302, answer.text
+    row.refresh_from_db()
+    [draft] = row.drafts
+    assert draft["document"]["implementation"]["server"]["environment"] == [
+        {"name": "ZONE", "value": "eu"},
+        {"name": "api_key", "secret": "API_KEY"},
+        {"name": "HTTP_AUTH", "secret": "HTTP_AUTH"},
+        {"name": "_token", "secret": "TOKEN"},
+    ]
+    assert [each["name"] for each in draft["document"]["secrets"]] == ["API_KEY", "HTTP_AUTH", "TOKEN"]
+    assert not [each for each in check_manifest(draft["document"]) if each.severity == "error"]
 
 
 @pytest.mark.req("BRING-2")

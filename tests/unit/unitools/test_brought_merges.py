@@ -246,6 +246,20 @@ def test_a_secret_that_the_source_names_comes_and_goes_and_takes_the_place_of_a_
     assert names(bring_again(secret, none, is_known=False)) == (["A"], ["A"])  # a person may have named it
 
 
+@pytest.mark.req("BRING-2", "SVC-6")
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_secret_that_a_person_calls_otherwise_brings_no_second_that_nothing_reads(is_known: bool) -> None:
+    made = draft(source())
+    server = made["implementation"]["server"] | {"environment": [{"name": "A", "secret": "MINE"}]}
+    secrets = [{"name": "MINE", "description": "Of a person."}]
+    mine = {"implementation": made["implementation"] | {"server": server}, "secrets": secrets}
+
+    found = bring_again(source(), source({"environment": [{"name": "A", "secret": "A"}]}), mine, is_known=is_known)
+
+    assert found["implementation"]["server"]["environment"] == server["environment"]
+    assert found["secrets"] == secrets
+
+
 @pytest.mark.req("BRING-2")
 def test_by_command_what_is_not_named_is_as_it_was() -> None:
     before = draft(source(hosts=("a.example.org",), programs=("git",)))

@@ -83,14 +83,17 @@ def test_an_effect_is_guessed_none_only_where_nothing_can_reach_outside(source: 
 
 @pytest.mark.req("BRING-4")
 def test_names_of_credentials_are_told_from_others() -> None:
-    names = [
-        "OPENAI_API_KEY",
-        "GITHUB_TOKEN",
-        "DB_PASSWORD",
-        "SERPER_APIKEY",
-        "MONKEY_HOUSE",
-        "SHOP_REGION",
-        "KEYBOARD",
-    ]
+    secret = [
+        "OPENAI_API_KEY", "GITHUB_TOKEN", "DB_PASSWORD", "SERPER_APIKEY", "PGPASSWORD", "GITHUB_PAT", "ACCESSTOKEN", "PASSPHRASE",
+        "TOKENS", "AWS_SECRET_ACCESS_KEY", "STRIPE_KEY", "DB_PASS", "MYSQL_PWD", "SECRET_KEY_BASE", "OPENAI_API_KEY_2",
+        "REDIS_AUTH", "GOOGLE_APPLICATION_CREDENTIALS", "SSH_PRIVATE_KEY", "PRIVATEKEY", "api_key", "npm_config__auth",
+        "authToken",
+    ]  # fmt: skip
+    other = [
+        "MONKEY_HOUSE", "SHOP_REGION", "KEYBOARD", "MONKEY", "COMPASS", "SPAT", "AUTH_MODE", "AUTH_TYPE", "DISABLE_AUTH",
+        "MCP_DISABLE_HTTP_AUTH", "TOKEN_LIMIT", "REDIS_KEY_PREFIX", "KEYS_DIR", "PUBLIC_KEY", "VAPID_PUBLIC_KEY", "SSH_AUTH_SOCK",
+        "MAX_TOKENS", "LLM_MAX_OUTPUT_TOKENS", "TOKEN_FILE", "SORT_KEY", "PWD", "GIT_CONFIG_KEY_0",
+    ]  # fmt: skip
 
-    assert [each for each in names if is_secret_name(each)] == names[:4]
+    assert [each for each in secret if not is_secret_name(each)] == []
+    assert [each for each in other if is_secret_name(each)] == []
