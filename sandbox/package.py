@@ -136,7 +136,7 @@ class PackageFinder:
 
     def make_modules(self) -> HeldModules:
         """Those whose code is held."""
-        return HeldModules(self._found)
+        return HeldModules(self, self._found)
 
 
 class HeldModules:
@@ -145,7 +145,8 @@ class HeldModules:
     it, and so is each import of the modules themselves.
     """
 
-    def __init__(self, found: dict[str, tuple[ModuleSpec, str]]) -> None:
+    def __init__(self, finder: PackageFinder, found: dict[str, tuple[ModuleSpec, str]]) -> None:
+        self._finder = finder
         self._made: dict[str, tuple[ModuleType, Any, str]] = {
             name: (module_from_spec(spec), spec, folder) for name, (spec, folder) in found.items()
         }
@@ -171,11 +172,9 @@ class HeldModules:
     def _run_made(self, name: str) -> ModuleType:
         above, _, own = name.rpartition(".")
         parent = sys.modules.get(above) or self._run(above) if above else None
-        if name in sys.modules:  # perhaps by what is above it
+        if name in sys.modules or not self._would_be_found(name, parent):  # the former perhaps by what is above it
             return import_module(name)
-        module, spec, folder = self._made[name]
-        if parent is not None and getattr(parent, "__path__", None) != [folder]:
-            return import_module(name)
+        module, spec, _ = self._made[name]
         sys.modules[name] = module
         # Who imports it meanwhile is told that it is not whole.
         spec._initializing = True
@@ -190,6 +189,12 @@ class HeldModules:
         if parent is not None:
             setattr(parent, own, module)
         return module
+
+    def _would_be_found(self, name: str, parent: ModuleType | None) -> bool:
+        """Whether an import would find what was made: nothing has been put before our finder, nor were those of ``parent`` moved."""
+        if sys.meta_path[:1] != [self._finder]:
+            return False
+        return parent is None or getattr(parent, "__path__", None) == [self._made[name][2]]
 
 
 def find_top_levels(names: list[str]) -> set[str]:
