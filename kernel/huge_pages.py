@@ -3,7 +3,7 @@
 A process of the hub holds some two hundred megabytes in pages of four kilobytes, and each call goes through much of it. The processor
 remembers where a few thousand pages are and looks up all others, which in a virtual machine means to look up each step of the way too.
 In pages of two megabytes all of it is remembered. Linux makes them of what is there when it is told to (``MADV_COLLAPSE``, since 6.1).
-Elsewhere, and where it will not, nothing happens: nothing depends on it.
+Elsewhere, where it will not, and where the host's operator has switched huge pages off, nothing happens: nothing depends on it.
 
 Only stretches that are full to seven eighths are joined: a process grows by hardly anything, and stacks of threads stay as they are.
 """
@@ -27,6 +27,7 @@ log = logging.getLogger("toolhub.memory")
 AFTER_S = (5.0, 60.0)  # what the first calls need is made by then; what a busy process keeps besides
 HUGE_BYTES = 2 << 20
 PAGE_BYTES = 4096
+SETTING = Path("/sys/kernel/mm/transparent_hugepage/enabled")  # of the host; a collapse does not ask for it by itself
 _FULL = HUGE_BYTES // PAGE_BYTES * 7 // 8
 _MADV_COLLAPSE = 25
 _PRESENT = 1 << 63
@@ -52,6 +53,8 @@ def collapse_twice() -> None:
 
 def collapse_memory() -> int:
     """How many huge pages this process's own memory is in now, of those that were looked at."""
+    if is_switched_off():
+        return 0
     libc = ctypes.CDLL(None, use_errno=True)
     joined = 0
     with Path("/proc/self/pagemap").open("rb", buffering=0) as pages:
@@ -64,6 +67,11 @@ def collapse_memory() -> int:
             if libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(HUGE_BYTES), _MADV_COLLAPSE) == 0:
                 joined += 1
     return joined
+
+
+def is_switched_off() -> bool:
+    """For all processes of the host, or because its kernel has no huge pages."""
+    return not SETTING.exists() or "[never]" in SETTING.read_text()
 
 
 def _stretches() -> Iterator[int]:

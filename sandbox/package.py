@@ -10,6 +10,7 @@ import os
 import sys
 from contextlib import suppress
 from importlib import import_module
+from importlib._bootstrap import _get_module_lock  # type: ignore[attr-defined]  # which import_module takes
 from importlib.machinery import (
     EXTENSION_SUFFIXES,
     SOURCE_SUFFIXES,
@@ -135,7 +136,7 @@ class PackageFinder:
 
     def make_modules(self) -> HeldModules:
         """Those whose code is held."""
-        return HeldModules(self._found)
+        return HeldModules(self, self._found)
 
 
 class HeldModules:
@@ -144,10 +145,13 @@ class HeldModules:
     it, and so is each import of the modules themselves.
     """
 
-    def __init__(self, found: dict[str, tuple[ModuleSpec, str]]) -> None:
+    def __init__(self, finder: PackageFinder, found: dict[str, tuple[ModuleSpec, str]]) -> None:
+        self._finder = finder
         self._made: dict[str, tuple[ModuleType, Any, str]] = {
             name: (module_from_spec(spec), spec, folder) for name, (spec, folder) in found.items()
         }
+        # Those that imports take, as long as somebody holds them: to make one costs a call more than to take it.
+        self._locks = {name: _get_module_lock(name) for name in self._made}
         self._codes = {name: spec.loader.get_code(name) for name, (_, spec, _) in self._made.items()}
 
     def find_entry(self, head: dict[str, Any]) -> Callable[..., Any]:
@@ -155,14 +159,22 @@ class HeldModules:
         return found
 
     def _run(self, name: str) -> ModuleType:
-        """As ``importlib.import_module``."""
+        """As ``importlib.import_module``, with its lock: a thread that the module begins waits for it to be whole."""
+        if name not in self._made:
+            return import_module(name)
+        lock = self._locks[name]
+        lock.acquire()
+        try:
+            return self._run_made(name)
+        finally:
+            lock.release()
+
+    def _run_made(self, name: str) -> ModuleType:
         above, _, own = name.rpartition(".")
         parent = sys.modules.get(above) or self._run(above) if above else None
-        if name in sys.modules or name not in self._made:  # the former perhaps by what is above it
+        if name in sys.modules or not self._would_be_found(name, parent):  # the former perhaps by what is above it
             return import_module(name)
-        module, spec, folder = self._made[name]
-        if parent is not None and getattr(parent, "__path__", None) != [folder]:
-            return import_module(name)
+        module, spec, _ = self._made[name]
         sys.modules[name] = module
         # Who imports it meanwhile is told that it is not whole.
         spec._initializing = True
@@ -177,6 +189,12 @@ class HeldModules:
         if parent is not None:
             setattr(parent, own, module)
         return module
+
+    def _would_be_found(self, name: str, parent: ModuleType | None) -> bool:
+        """Whether an import would find what was made: nothing has been put before our finder, nor were those of ``parent`` moved."""
+        if sys.meta_path[:1] != [self._finder]:
+            return False
+        return parent is None or getattr(parent, "__path__", None) == [self._made[name][2]]
 
 
 def find_top_levels(names: list[str]) -> set[str]:

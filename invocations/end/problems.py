@@ -47,8 +47,8 @@ class ServerSaysError(Problem):
     reason, code, status = "DOMAIN.SERVER_ERROR", PlatformCode.UPSTREAM_ERROR, 502
     retryable = Retryable.AFTER_ACTION
     cause = (
-        "The tool is one of an MCP server, which was asked and answered with an error of its own (`isError`). The tool may change "
-        "something and honours no key, so the same call again might do twice what was done in part."
+        "The tool is one of an MCP server, which said no: its result is an error (`isError`), or it refused the request in MCP or in "
+        "HTTP. The tool may change something and no key reaches it, so the same call again might do a part of that twice."
     )
     cure = (
         "Have the model read the server's message: it corrects the arguments, or looks at the present state with a tool that reads "

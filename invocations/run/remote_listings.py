@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import Q
 
-from invocations.end.problems import ToolSaysInvalidArgument, ToolSaysUpstreamError
+from invocations.end.problems import ServerSaysError, ToolSaysInvalidArgument, ToolSaysUpstreamError
 from invocations.models import Invocation
 from invocations.problems import OutputInvalid, ToolDrifted
 from invocations.sandbox.egress.remote_way import CALL
@@ -46,6 +46,7 @@ DOUBTFUL = (
     OutputInvalid.reason,
     ServiceAnswerUnusable.reason,
     ToolSaysInvalidArgument.reason,
+    ServerSaysError.reason,
     ToolSaysUpstreamError.reason,
 )
 

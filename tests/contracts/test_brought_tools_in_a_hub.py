@@ -140,7 +140,6 @@ def test_a_brought_tool_is_tried_reviewed_called_and_denied_as_any_other(
     [
         ({"side_effect": "Read"}, "DOMAIN.UPSTREAM_ERROR", "yes"),
         ({"side_effect": "Write"}, "DOMAIN.SERVER_ERROR", "after_action"),
-        ({"side_effect": "Write", "idempotency": "keyed"}, "DOMAIN.UPSTREAM_ERROR", "yes"),
     ],
 )
 def test_what_the_server_calls_an_error_is_sent_again_only_where_that_does_nothing_twice(

@@ -75,6 +75,10 @@ ORIGINS: dict[str, list[Mistake]] = {
         Mistake("an object", made(requires_sandbox=False), "/requires_sandbox", made(requires_sandbox=True)),
     ],
     "origin.image": [Mistake("a browser", served() | BROWSER, "/implementation/image", served())],
+    "origin.keyed": [
+        Mistake("of Python", served(idempotency="keyed"), "/idempotency", served()),
+        Mistake("of npm", on_node(idempotency="keyed"), "/idempotency", on_node()),
+    ],
     "origin.environment": [
         Mistake(
             "an unknown secret",

@@ -70,6 +70,11 @@ SECRET_NAME = declare_warning(
     "A variable of the server's environment that is called like a secret is one, or its value opens nothing.",
     'If each tenant has its own, name it under secrets, and give {"name": …, "secret": …} in place of the value.',
 )
+KEYED = declare_rule(
+    "origin.keyed",
+    "No server of MCP says that it takes a key for a repeated call.",
+    "Set idempotency to none.",
+)
 _RESERVED = re.compile(
     r"(PATH|HOME|TMPDIR|LD_.*|PYTHON.*|NODE_(?:OPTIONS|PATH|EXTRA_CA_CERTS|USE_ENV_PROXY|TLS_.*)|SSL_CERT_.*|SSLKEYLOGFILE|OPENSSL_.*|CURL_CA_BUNDLE|REQUESTS_CA_BUNDLE|.*_PROXY|TOOLHUB_.*)",
     re.IGNORECASE,
@@ -100,6 +105,8 @@ def check_origin(manifest: Manifest) -> Iterator[ManifestFinding]:
         yield PROGRAM.at(("implementation", "server"), "It names a module, which is of Python.")
     if manifest.image not in _find_images(manifest):
         yield IMAGE.at(("implementation", "image"), f"The image would be {manifest.image}.")
+    if manifest.idempotency == "keyed":
+        yield KEYED.at(("idempotency",), "The key of a call would reach nobody.")
     yield from _check_environment(manifest, server.get("environment", []))
 
 

@@ -187,8 +187,9 @@ def check_consent(manifest: Manifest) -> Iterator[ManifestFinding]:
 
 
 def check_repeating(manifest: Manifest) -> Iterator[ManifestFinding]:
-    # A server of MCP somewhere else takes no key, so that there is nothing to honour.
-    if manifest.side_effect == "Write" and manifest.idempotency == "none" and manifest.remote is None:
+    # A server of MCP takes no key, so that there is nothing to honour.
+    is_of_server = manifest.server is not None or manifest.remote is not None
+    if manifest.side_effect == "Write" and manifest.idempotency == "none" and not is_of_server:
         yield NOT_KEYED.at(("idempotency",), "A write without an idempotency key is never retried after a crash.")
     if manifest.honours_dry_run and manifest.side_effect in ("None", "Read"):
         yield DRY_RUN_IDLE.at(

@@ -14,6 +14,7 @@ from invocations.models import State
 from invocations.run import execution
 from invocations.sandbox.base import ConnectionRecord, Profile, RunOutcome, RunStatus, ServiceRecord
 from invocations.sandbox.boxes.payloads import pack_call, pack_load
+from kernel.problems import find_problem_class
 from registry.secrets.encodings import list_secret_forms
 from tests.egress.box_search import search_boxes
 from tests.egress.remote_servers import TOKEN, RemoteServer
@@ -158,6 +159,20 @@ def test_what_the_server_calls_an_error_is_sent_again_only_where_that_does_nothi
     for error in (over_rest, over_mcp):
         assert (error["reason"], error["retryable"]) == (reason, retryable)
         assert "There is no such item." in error["message"]
+
+
+@pytest.mark.req("BRING-3", "TOOLS-24")
+@pytest.mark.parametrize("status", [404, 413])
+def test_a_call_that_is_refused_in_http_is_told_with_a_cause_that_holds_for_it(
+    status: int, bring: Callable[..., ToolVersion], remote: RemoteServer, caller: Caller
+) -> None:
+    bring(side_effect="Network")
+    remote.refuses = {"tools/call": status}
+
+    error = assert_problem(caller.invoke(TOOL, {"item": "a"}), 502, "DOMAIN.SERVER_ERROR")["error"]
+
+    assert str(status) in error["message"]
+    assert "in HTTP" in find_problem_class(error["reason"]).cause
 
 
 @pytest.mark.parametrize(

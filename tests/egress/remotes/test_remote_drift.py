@@ -243,10 +243,11 @@ def test_an_answer_that_no_reviewed_tool_gives_has_the_next_call_look(
 
 
 @pytest.mark.req("BRING-3")
+@pytest.mark.parametrize("effect", ["Read", "Network"])
 def test_a_tool_that_vanished_after_a_look_is_found_with_the_second_call(
-    bring: Callable[..., ToolVersion], remote: RemoteServer, caller: Caller
+    effect: str, bring: Callable[..., ToolVersion], remote: RemoteServer, caller: Caller
 ) -> None:
-    bring()
+    bring(side_effect=effect)
     assert caller.invoke(TOOL, {"item": "a"}).status_code == 200
     remote.tools.remove_tool("Get-Item")
 
@@ -255,6 +256,21 @@ def test_a_tool_that_vanished_after_a_look_is_found_with_the_second_call(
 
     assert gone.status_code >= 400
     assert_problem(then, 409, "TOOL.DRIFTED")
+
+
+@pytest.mark.req("BRING-3")
+@pytest.mark.parametrize(("effect", "reason"), [("Read", "DOMAIN.UPSTREAM_ERROR"), ("Network", "DOMAIN.SERVER_ERROR")])
+def test_an_error_of_the_server_has_the_next_call_look(
+    effect: str, reason: str, bring: Callable[..., ToolVersion], remote: RemoteServer, caller: Caller
+) -> None:
+    bring(side_effect=effect)
+    assert caller.invoke(TOOL, {"item": "a"}).status_code == 200
+
+    assert_problem(caller.invoke(TOOL, {"item": "none"}), 502, reason)
+    remote.heard.clear()
+    then = caller.invoke(TOOL, {"item": "a"})
+
+    assert (then.status_code, remote.asked()) == (200, ["tools/list", "tools/call"])
 
 
 def test_a_list_that_was_held_against_one_version_says_nothing_of_another(

@@ -11,16 +11,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pytest
 
 from kernel import huge_pages
 
-if TYPE_CHECKING:
-    import pytest
-
 JOINS = (
     tuple(int(each) for each in re.findall(r"\d+", os.uname().release)[:2]) >= (6, 1)
-    and Path("/sys/kernel/mm/transparent_hugepage").exists()
+    and not huge_pages.is_switched_off()
 )
 ROOT = Path(__file__).resolve().parents[3]
 FILLED = """
@@ -29,6 +27,8 @@ sys.path.insert(0, {root!r})
 from pathlib import Path
 from kernel import huge_pages
 
+if {setting!r}:
+    huge_pages.SETTING = Path({setting!r})
 PAGES = huge_pages.HUGE_BYTES // huge_pages.PAGE_BYTES
 memory = mmap.mmap(-1, 4 * huge_pages.HUGE_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 for number in range(0, len(memory), huge_pages.PAGE_BYTES * {each}):
@@ -45,8 +45,9 @@ print(joined, (read("AnonHugePages:") - had) >> 11, whole, read("Rss:") - held <
 """
 
 
-def collapse(each: int) -> list[str]:
-    command = FILLED.format(root=str(ROOT), each=each)
+def collapse(each: int, setting: str = "") -> list[str]:
+    """``setting``: the file that says whether the host has huge pages, where it is not the host's."""
+    command = FILLED.format(root=str(ROOT), each=each, setting=setting)
     done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True)
     return done.stdout.split()
 
@@ -57,6 +58,20 @@ def test_full_memory_is_joined_and_keeps_what_it_holds() -> None:
     # Of four the first need not begin where a huge page can.
     assert (int(came) >= 3) == JOINS
     assert int(joined) >= int(came)
+    assert (whole, grew_little) == ("True", "True")
+
+
+@pytest.mark.parametrize(("said", "is_joined"), [("always [madvise] never", True), ("always madvise [never]", False)])
+def test_where_the_host_has_switched_huge_pages_off_memory_stays_as_it_is(
+    said: str, is_joined: bool, tmp_path: Path
+) -> None:
+    setting = tmp_path / "enabled"
+    setting.write_text(f"{said}\n")
+
+    joined, came, whole, grew_little = collapse(1, str(setting))
+
+    assert (int(came) >= 3) == (is_joined and JOINS)
+    assert (int(joined) > 0) == (is_joined and JOINS)
     assert (whole, grew_little) == ("True", "True")
 
 

@@ -143,6 +143,46 @@ def test_what_is_found_beforehand_is_what_an_import_would_find(tmp_path: Path) -
     assert said[0].endswith("2 2\n")
 
 
+THREADS = """
+from importlib._bootstrap import _blocking_on
+from threading import Thread
+
+SAID = []
+
+def take():
+    try:
+        from tool.threads import LATE
+        SAID.append(LATE)
+    except ImportError as error:
+        SAID.append(str(error))
+
+thread = Thread(target=take)
+thread.start()
+while thread.is_alive() and not _blocking_on.get(thread.ident):
+    pass  # until it waits for this module, or was refused
+LATE = "whole"
+
+def run():
+    thread.join()
+    return SAID
+"""
+HOOKED = """
+import sys
+from importlib.util import spec_from_loader
+
+class Hook:
+    def find_spec(self, name, path=None, target=None):
+        sys.meta_path.remove(self)
+        return spec_from_loader(name, self)
+
+    def create_module(self, spec):
+        pass
+
+    def exec_module(self, module):
+        module.run = lambda: "of the hook"
+
+sys.meta_path.insert(0, Hook())
+"""
 ENTRIES = """
 import importlib, sys
 sys.dont_write_bytecode = True
@@ -163,6 +203,9 @@ sources = {{
     "tool/itself.py": b"import tool.itself as me; WAS = me.__spec__._initializing\\ndef run(): return WAS, me.WAS",
     "tool/broken.py": b"def (",
     "alone.py": b"def run(): return 'alone'",
+    "tool/threads.py": {threads!r}.encode(),
+    "hooked/__init__.py": {hooked!r}.encode(),
+    "hooked/main.py": b"def run(): return 'of nobody'",
 }}
 names = list(sources)
 package.write_package(names, list(sources.values()), place)
@@ -171,7 +214,7 @@ sys.path.append(place)
 finder = package.PackageFinder(place, package.find_top_levels(names), codes)
 sys.meta_path.insert(0, finder)
 held = finder.make_modules()
-print(sorted(each for each in sys.modules if each.partition(".")[0] in ("tool", "alone")))
+print(sorted(each for each in sys.modules if each.partition(".")[0] in ("tool", "alone", "hooked")))
 
 def find(name, entry):
     if {held}:
@@ -179,7 +222,7 @@ def find(name, entry):
     return getattr(importlib.import_module(name), entry)
 
 for name in ("tool.main", "tool.deep.x", "tool.plain.y", "tool.swaps", "tool.fails", "tool.fails", "tool.twice.below", "tool.twice",
-             "tool.itself", "tool.broken", "tool.missing", "missing", "alone", "tool.main"):
+             "tool.itself", "tool.broken", "tool.missing", "missing", "alone", "tool.threads", "hooked.main", "tool.main"):
     try:
         print(name, find(name, "run")())
     except BaseException as error:
@@ -194,12 +237,13 @@ print(tool.TOLD, sorted(vars(tool)))
 
 
 def test_an_entry_is_found_as_an_import_would_find_it(tmp_path: Path) -> None:
-    """Whether what is above it runs, loads it, replaces it, fails or is no package; and nothing of it runs before."""
+    """Whether what is above it runs, loads it, replaces it, has it found by another, fails or is no package; and if a thread waits
+    for it. Nothing of it runs before."""
     place = tmp_path / "package"
     said = []
     for held in (True, False):
         place.mkdir()
-        command = ENTRIES.format(root=str(ROOT), place=str(place), held=held)
+        command = ENTRIES.format(root=str(ROOT), place=str(place), held=held, threads=THREADS, hooked=HOOKED)
         done = subprocess.run([sys.executable, "-I", "-c", command], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         said.append(re.sub(r"0x[0-9a-f]+", "", done.stdout))
@@ -207,6 +251,8 @@ def test_an_entry_is_found_as_an_import_would_find_it(tmp_path: Path) -> None:
 
     assert said[0] == said[1]
     assert said[0].startswith("[]\ntool.main other\n")
+    assert "\ntool.threads ['whole']\n" in said[0]
+    assert "\nhooked.main of the hook\n" in said[0]
 
 
 def test_only_what_is_of_others_is_imported_beforehand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
