@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 MOST_RUNS = 8  # of what is not a span yet: a search reads all of them
 _AT_ONCE = 256  # buckets of a transaction: some 300 kB
+_KEY = ["tenant_id", "level", "part", "first"]
 
 
 def add_bucket_tags(tenant_id: UUID, places: Places, *, low: int, high: int) -> Places:
@@ -38,7 +39,8 @@ def add_bucket_tags(tenant_id: UUID, places: Places, *, low: int, high: int) -> 
     has the tenant's index locked.
     """
     rows, frequent = build_buckets(tenant_id, places, low=low, high=high)
-    PostingBucket.objects.bulk_create(rows)
+    # A release before buckets that forgot the index left them there.
+    PostingBucket.objects.bulk_create(rows, update_conflicts=True, update_fields=["content"], unique_fields=_KEY)
     return frequent
 
 
@@ -105,8 +107,9 @@ def merge_buckets(tenant_id: UUID, stop: threading.Event | None = None) -> None:
 @transaction.atomic
 def _merge_some(tenant_id: UUID, level: int, due: int, begin: int) -> int | None:
     """Buckets of a level that begin before ``due``, from the part ``begin`` on; returns the part to go on with, None at the
-    end."""
-    Indexed.objects.select_for_update().get(tenant_id=tenant_id)
+    end, and once the index has forgotten leaves before ``due``: what lies there is no whole span any more."""
+    if Indexed.objects.select_for_update().get(tenant_id=tenant_id).size < due:
+        return None
     level_rows = PostingBucket.objects.filter(tenant_id=tenant_id, level=level)
     waiting = level_rows.filter(part__gte=begin, first__lt=due).order_by("part", "first")
     rows = list(waiting[: _AT_ONCE + 1])
@@ -116,18 +119,40 @@ def _merge_some(tenant_id: UUID, level: int, due: int, begin: int) -> int | None
     pieces = [list(of_span) for _, of_span in groupby(rows, lambda row: (row.part, row.first // span))]
     if len(rows) > _AT_ONCE and len(pieces) > 1:
         pieces.pop()  # more of it may follow
+    last = pieces[-1][-1]
+    there = _take_what_is_there(
+        tenant_id, level + 1, [(piece[0].part, piece[0].first // span * span) for piece in pieces]
+    )
     made: list[PostingBucket] = []
     for piece in pieces:
-        first = piece[0].first // span * span
-        new, frequent = _build_span(tenant_id, _unite(piece), level + 1, first)
+        part, first = piece[0].part, piece[0].first // span * span
+        new, frequent = _build_span(tenant_id, _unite([*piece, *there.get((part, first), ())]), level + 1, first)
         made += new
         _add_frequent(tenant_id, frequent)
-    last = pieces[-1][-1]
     up_to = Q(part__lt=last.part) | Q(part=last.part, first__lte=last.first)
     level_rows.filter(up_to, part__gte=begin, first__lt=due).delete()
     PostingBucket.objects.bulk_create(made)
     inject_fault("merge.before_commit")
     return last.part if len(rows) > _AT_ONCE else None
+
+
+def _take_what_is_there(
+    tenant_id: UUID, level: int, pieces: list[tuple[int, int]]
+) -> dict[tuple[int, int], list[PostingBucket]]:
+    """Buckets that are in the place of what is made of these parts of the level before and these spans: none, unless a release
+    before buckets forgot the index and left them. What they say is true, since leaves do not change."""
+    bits = buckets.BITS[level] - buckets.BITS[level - 1]
+    parts = (pieces[0][0] << bits, (pieces[-1][0] + 1 << bits) - 1)
+    rows = PostingBucket.objects.filter(
+        tenant_id=tenant_id, level=level, part__range=parts, first__in={first for _, first in pieces}
+    )
+    taken = [row for row in rows if (row.part >> bits, row.first) in pieces]
+    found: dict[tuple[int, int], list[PostingBucket]] = {}
+    for row in taken:
+        found.setdefault((row.part >> bits, row.first), []).append(row)
+    if taken:
+        PostingBucket.objects.filter(pk__in=[row.pk for row in taken]).delete()
+    return found
 
 
 def _add_frequent(tenant_id: UUID, places: Places) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from django.db import DatabaseError, InterfaceError, transaction
+from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, transaction
 
 from evidence.archives.leaves import load_leaves
 from evidence.log.reader import select_leaves
@@ -40,6 +40,7 @@ EVERY_S = 1.0
 UNREAD_EVERY_S = 60.0
 _UNREAD_AT_ONCE = 16  # blocks
 _AT_ONCE = 500  # parameters of a statement; SQLite takes 999
+_NOT_INDEXED = "Facts of %s were not indexed: this is tried again."
 
 
 def _read_columns(fact: Fact) -> dict[str, Any]:
@@ -188,10 +189,14 @@ def index_all(stop: threading.Event | None = None) -> None:
         if row is None or row.size < size or is_merge_due(row):
             try:
                 index_tenant(tenant_id, stop)
-            except (DatabaseError, InterfaceError):
-                raise
+            except (DatabaseError, InterfaceError) as error:
+                if not isinstance(
+                    error, (DataError, IntegrityError)
+                ):  # these are about its rows: the database is there
+                    raise
+                log.exception(_NOT_INDEXED, encode("ten", tenant_id))
             except Exception:
-                log.exception("Facts of %s were not indexed: this is tried again.", encode("ten", tenant_id))
+                log.exception(_NOT_INDEXED, encode("ten", tenant_id))
 
 
 def index_unread(stop: threading.Event | None = None) -> None:

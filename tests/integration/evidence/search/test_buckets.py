@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.db import OperationalError, connections
 
-from evidence.models import Fact, Indexed, Posting, PostingBucket
+from evidence.models import Fact, IndexBlock, Indexed, Posting, PostingBucket
 from evidence.problems import SearchIndexDamaged
 from evidence.search import bucket_merges, engine, indexer
 from evidence.search.bucket_merges import is_merge_due, merge_buckets
@@ -81,7 +81,7 @@ def test_what_is_merged_while_a_search_reads_is_found(
 ) -> None:
     """Of a chain some are in buckets and become rows; of a hash they move between buckets."""
     chain = encode("chn", new_id())
-    monkeypatch.setattr(indexer, "merge_buckets", lambda *_: None)
+    monkeypatch.setattr(indexer, "merge_buckets", lambda *_, **__: 0)
     write_log(tenant, caller, 45, chain=chain, each=1)
     index_tenant(tenant.pk)
     facts = list(Fact.objects.filter(kind="invocation.began").order_by("pk"))
@@ -106,7 +106,7 @@ def test_what_is_merged_while_a_search_reads_is_found(
 def test_two_keepers_and_a_search_at_the_same_time_see_each_tag_once(
     tenant: Tenant, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexer, "merge_buckets", lambda *_: None)
+    monkeypatch.setattr(indexer, "merge_buckets", lambda *_, **__: 0)
     write_log(tenant, caller, 40, each=1)
     index_tenant(tenant.pk)
     facts = list(Fact.objects.filter(tenant_id=tenant.pk, kind="invocation.began"))
@@ -178,7 +178,7 @@ def test_what_was_merged_halfway_is_gone_on_with(
     tenant: Tenant, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A keeper that is told to stop, or dies, between any two transactions."""
-    monkeypatch.setattr(indexer, "merge_buckets", lambda *_: None)
+    monkeypatch.setattr(indexer, "merge_buckets", lambda *_, **__: 0)
     write_log(tenant, caller, 30, each=1)
     index_tenant(tenant.pk)
     fact = Fact.objects.filter(kind="invocation.began")[5]
@@ -190,6 +190,72 @@ def test_what_was_merged_halfway_is_gone_on_with(
         assert read_index(tenant.pk) == compute_index(tenant.pk)
 
     assert stops > 3
+
+
+@pytest.mark.req("CARD-6")
+def test_an_index_that_is_made_again_while_its_buckets_are_merged_has_each_tag(
+    tenant: Tenant, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By `reindex_evidence` beside a keeper that merges what was there before: between any two of its transactions."""
+    monkeypatch.setattr(indexer, "merge_buckets", lambda *_, **__: 0)
+    write_log(tenant, caller, 45, each=1)
+    index_tenant(tenant.pk)
+    size = Indexed.objects.get(tenant_id=tenant.pk).size
+    commits = iter(range(100))
+
+    def reindex(point: str) -> None:
+        if point == "merge.committed" and next(commits) == 2:
+            indexer.forget_index(tenant.pk)
+            for end in (10, 21, 30):  # the first leaves, as they are sealed one after the other
+                take_up(tenant, end, monkeypatch)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(bucket_merges, "inject_fault", reindex)
+        merge_buckets(tenant.pk)
+    assert Indexed.objects.get(tenant_id=tenant.pk).size == 30
+    assert read_index(tenant.pk) == compute_index(tenant.pk)
+    index_tenant(tenant.pk)
+    merge_buckets(tenant.pk)
+
+    assert Indexed.objects.get(tenant_id=tenant.pk).size == size
+    assert read_index(tenant.pk) == compute_index(tenant.pk)
+    assert PostingBucket.objects.filter(level=5).exists()
+
+
+def take_up(tenant: Tenant, end: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaves before ``end``, as if no more were sealed."""
+    select = indexer.select_leaves
+    with monkeypatch.context() as patched:
+        patched.setattr(indexer, "select_leaves", lambda tenant, low, high: select(tenant, low, min(high, end)))
+        index_tenant(tenant.pk)
+
+
+@pytest.mark.req("CARD-6")
+@pytest.mark.parametrize("reached", [0, 10, 100])
+def test_buckets_that_a_release_of_before_left_when_it_forgot_the_index_are_in_nobodys_way(
+    tenant: Tenant, caller: Caller, monkeypatch: pytest.MonkeyPatch, reached: int
+) -> None:
+    """It knows nothing of them, and has written so many leaves as rows before it was replaced again."""
+    write_log(tenant, caller, 45, each=3)
+    index_tenant(tenant.pk)
+    left = PostingBucket.objects.count()
+    Indexed.objects.filter(tenant_id=tenant.pk).update(size=0)
+    for index in (Posting, IndexBlock):
+        index.objects.filter(tenant_id=tenant.pk).delete()
+    with monkeypatch.context() as patched:
+        patched.setattr(indexer, "is_bucketed", lambda _: False)
+        patched.setattr(indexer, "merge_buckets", lambda *_, **__: 0)
+        take_up(tenant, reached, monkeypatch)
+    assert PostingBucket.objects.count() == left
+
+    index_tenant(tenant.pk)
+    for _ in range(30):  # over the end of the longest span
+        write_call(caller.by, random.Random(9))
+        seal(tenant)
+        index_tenant(tenant.pk)
+
+    assert {tag: sorted({*places}) for tag, places in read_index(tenant.pk).items()} == compute_index(tenant.pk)
+    assert not is_merge_due(Indexed.objects.get(tenant_id=tenant.pk))
 
 
 class StopAfter:

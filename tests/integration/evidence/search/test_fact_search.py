@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from django.db import transaction
+from django.db import DataError, IntegrityError, transaction
 from django.utils import timezone
 
 from access import services as access
@@ -397,8 +397,14 @@ def test_a_begin_that_cannot_be_read_keeps_nobody_from_searching(
 
 @pytest.mark.unmapped
 @pytest.mark.req("CARD-6")
+@pytest.mark.parametrize("error", [RuntimeError, IntegrityError, DataError])
 def test_a_tenant_that_cannot_be_indexed_keeps_no_other_waiting(
-    tenant: Tenant, foreign_tenant: Tenant, caller: Caller, foreign_caller: Caller, monkeypatch: pytest.MonkeyPatch
+    tenant: Tenant,
+    foreign_tenant: Tenant,
+    caller: Caller,
+    foreign_caller: Caller,
+    monkeypatch: pytest.MonkeyPatch,
+    error: type[Exception],
 ) -> None:
     write_call(caller.by, random.Random(5))
     write_call(foreign_caller.by, random.Random(5))
@@ -409,7 +415,7 @@ def test_a_tenant_that_cannot_be_indexed_keeps_no_other_waiting(
 
     def fail(tenant_id: UUID, *, size: int) -> int:
         if tenant_id == first:
-            raise RuntimeError("as a leaf that nobody foresaw")
+            raise error("as a leaf that nobody foresaw")
         return index_block(tenant_id, size=size)
 
     monkeypatch.setattr(indexer, "index_block", fail)
