@@ -34,7 +34,7 @@ class _Limit:
     def __init__(self, limit_ms: int, outer: _Limit | None) -> None:
         """``outer``: that of the question which this one is a part of, and which ends it too."""
         ends = time.monotonic() + limit_ms / 1000
-        self.ends = min(ends, outer.ends) if outer else ends
+        self.ends: float = min(ends, outer.ends) if outer else ends
         self._told_ms, self._step_ms = inf, limit_ms / TOLD_AGAIN
         self._is_told = connection.vendor == "postgresql"
 
@@ -51,7 +51,7 @@ class _Limit:
         with connection.cursor() as cursor:
             cursor.execute(f"SET LOCAL statement_timeout = {left_ms}")
 
-    def forget_told(self) -> None:
+    def tell_next_time(self) -> None:
         """What it was told within a savepoint that was rolled back it knows no more."""
         self._told_ms = inf
 
@@ -75,7 +75,7 @@ def limit_statements(limit_ms: int) -> Iterator[None]:
             return execute(sql, *arguments)
         finally:
             if sql.startswith("ROLLBACK TO"):
-                limit.forget_told()
+                limit.tell_next_time()
 
     try:
         with limited(limit, outer), connection.execute_wrapper(begin_statement):

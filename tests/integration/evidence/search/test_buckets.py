@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.db import OperationalError, connections
 
+from evidence.log.reader import select_leaves
 from evidence.models import Fact, IndexBlock, Indexed, Posting, PostingBucket, Seal
 from evidence.problems import SearchIndexDamaged
 from evidence.search import bucket_merges, engine, indexer
@@ -230,9 +231,8 @@ def test_an_index_that_is_made_again_while_its_buckets_are_merged_has_each_tag(
 
 def take_up(tenant: Tenant, end: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaves before ``end``, as if no more were sealed."""
-    select = indexer.select_leaves
     with monkeypatch.context() as patched:
-        patched.setattr(indexer, "select_leaves", lambda tenant, low, high: select(tenant, low, min(high, end)))
+        patched.setattr(indexer, "select_leaves", lambda tenant, low, high: select_leaves(tenant, low, min(high, end)))
         index_tenant(tenant.pk)
 
 
