@@ -35,12 +35,19 @@ if TYPE_CHECKING:
 
 # Which transaction wrote a row: who changes the row writes it anew.
 _WRITER = "f.xmin::text::bigint"
+_TILES_AT_ONCE = 4  # of a statement: a megabyte or three
 # A leaf leaves that is about a call, is in the archive, and is still there.
 _LEAVES = f"""
     SELECT s.leaf_index, f.leaf_hash, f.leaf, {_WRITER}
     FROM {{table}} f JOIN evidence_seal s ON s.fact_id = f.id AND s.tenant_id = f.tenant_id
-    WHERE f.tenant_id = %s AND s.leaf_index < %s AND f.invocation_id IS NOT NULL AND length(f.leaf) > 0 ORDER BY s.leaf_index
+    WHERE f.tenant_id = %s AND s.leaf_index >= %s AND s.leaf_index < %s AND f.invocation_id IS NOT NULL AND length(f.leaf) > 0
+    ORDER BY s.leaf_index
 """  # noqa: S608  a constant
+# Between which leaves those of the month are.
+_ENDS = """
+    SELECT min(leaf_index), max(leaf_index) FROM evidence_seal WHERE tenant_id = %s AND leaf_index < %s
+    AND fact_id >= (SELECT id FROM {table} ORDER BY id LIMIT 1) AND fact_id <= (SELECT id FROM {table} ORDER BY id DESC LIMIT 1)
+"""
 # What is about to leave, by the same: the table of the month beside the one that takes its place.
 _LEAVING = f"""
     SELECT count(*), coalesce(sum({_WRITER}), 0)::bigint FROM {{table}} f JOIN {{new}} n ON n.id = f.id
@@ -111,13 +118,12 @@ def _drop_month(month: Month, heads: dict[Log, ArchivedHead], store: ObjectStore
 def _check_leaves(month: Month, log: Log, head: ArchivedHead, store: ObjectStore) -> CheckedLeaves:
     """The leaves of this log that leave the month; each, as its row has it, was compared with what lies in the archive now.
 
-    The database holds what was read in a cursor that outlives its transaction (WITH HOLD), so that none is open while the archive is
-    asked: that may take hours, and would keep what is deleted meanwhile. Who changes a row meanwhile is found before it leaves.
+    Some tiles a statement, so that no transaction is open while the archive is asked: that may take hours, and would keep what is
+    deleted meanwhile; and so that the database puts no copy of the month aside. Who changes a row meanwhile is found before it leaves.
     """
     count, writers, n, hashes = 0, 0, -1, list[bytes]()
-    with connection.chunked_cursor() as cursor:
-        cursor.execute(_LEAVES.format(table=month.table), [log.pk, head.leaves])
-        for index, hash, stored, writer in cursor:
+    for rows in _read_leaves(month, log, head.leaves):
+        for index, hash, stored, writer in rows:
             if index // TILE_WIDTH != n:
                 n = index // TILE_WIDTH
                 hashes = check_bundle(log, store, n, head.checkpoint)
@@ -132,6 +138,20 @@ def _check_leaves(month: Month, log: Log, head: ArchivedHead, store: ObjectStore
                 )
             count, writers = count + 1, writers + writer
     return CheckedLeaves(count, writers)
+
+
+def _read_leaves(month: Month, log: Log, leaves: int) -> Iterator[list[tuple[int, bytes, bytes, int]]]:
+    with connection.cursor() as cursor:
+        cursor.execute(_ENDS.format(table=month.table), [log.pk, leaves])
+        first, last = cursor.fetchone()
+    if first is None:
+        return
+    step = TILE_WIDTH * _TILES_AT_ONCE
+    for begin in range(first // step * step, last + 1, step):
+        with connection.cursor() as cursor:
+            cursor.execute(_LEAVES.format(table=month.table), [log.pk, begin, min(begin + step, leaves)])
+            rows = cursor.fetchall()
+        yield rows
 
 
 def _drop(month: Month, heads: dict[UUID, int], checked: CheckedLeaves) -> DroppedMonth:

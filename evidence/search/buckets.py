@@ -1,9 +1,10 @@
 """Buckets: how tags of which each is in few places only are written together.
 
 Nine of ten tags of a call are its own: hashes, traces, ids. A row for each of them is ten times what it says, so those of a span of
-the log are in buckets: by their first digits, or the last of an id, whose first are its time. Spans are of levels: the newest leaves
-are in runs, as they were indexed, and each longer span is made of eight of those before it, with eight times as many buckets, so that
-a bucket stays about as large and a look-up reads a few of each level, however long the log is.
+the log are in buckets: hashes by their first digits, by which they are searched for, ids and traces by a check sum, since an id
+begins with its time, and who calls chooses the trace. Spans are of levels: the newest leaves are in runs, as they were indexed, and
+each longer span is made of eight of those before it, with eight times as many buckets, so that a bucket stays about as large and a
+look-up reads a few of each level, however long the log is.
 
 Written, a bucket has a check value and, for tags of one kind and length: how many, their bytes in order, and their places, in three
 bytes each, of which the first bit says that it is the last of its tag.
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     Places = dict[bytes, list[int]]  # by tag, rising
 
 RUNS = 0  # the level of what is not a whole span yet
-# Leaves of a span, and how many bits of a tag say in which of its buckets it is, by level; of runs the leaves are those that they
+# Leaves of a span, and how many bits say in which of its buckets it is, by level; of runs the leaves are those that they
 # fill before they become a span. Places are 23 bits.
 SPANS = (256, 256, 2_048, 16_384, 131_072, 1_048_576)
 BITS = (0, 4, 7, 10, 13, 16)
@@ -46,8 +47,8 @@ def is_bucketed(tag: bytes) -> bool:
 
 def part_of(tag: bytes, level: int) -> int:
     """In which bucket of a span a tag is."""
-    digits = tag[1:3] if tag[:1] == SHORT["hash"] else tag[1:][-2:]
-    return int.from_bytes(digits.ljust(2, b"\0")) >> 16 - BITS[level]
+    whole = int.from_bytes(tag[1:3].ljust(2, b"\0")) if tag[:1] == SHORT["hash"] else crc32(tag) & 0xFFFF
+    return whole >> 16 - BITS[level]
 
 
 def find_parts(span: TagSpan, level: int) -> tuple[int, int] | None:

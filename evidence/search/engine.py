@@ -349,9 +349,10 @@ class _Search:
         in_buckets = self._bucket_postings  # before the rows: what gets too frequent for buckets goes there
         for tag, block, stored in read_posting_rows(self.tenant_id, spans, run):
             read.setdefault(block, []).append((tag, stored))
-        elsewhere = {tag: found for tag, found in in_buckets.items() if any(span.holds(tag) for span in spans)}
-        elsewhere |= {call_tag(call): self._call_postings[call] for call in list_calls(spans)}
-        for tag, found in elsewhere.items():
+        elsewhere = [(tag, found) for tag, found in in_buckets.items() if any(span.holds(tag) for span in spans)]
+        # Beside what buckets have of the same id: facts of other calls, or of none, name the call too.
+        elsewhere += [(call_tag(call), self._call_postings[call]) for call in list_calls(spans)]
+        for tag, found in elsewhere:
             for block, stored in found.items():
                 if block in run:
                     read.setdefault(block, []).append((tag, stored))

@@ -12,34 +12,38 @@ from __future__ import annotations
 import logging
 import random
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from django.db import DatabaseError, InterfaceError, transaction
+from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, transaction
 
 from evidence.archives.leaves import load_leaves
 from evidence.log.reader import select_leaves
 from evidence.models import GLOBAL_LOG, Fact, IndexBlock, Indexed, Log, Posting, PostingBucket
-from evidence.problems import ArchivedFactUnavailable
+from evidence.problems import ArchivedFactUnavailable, SearchIndexDamaged
 from evidence.search import postings
-from evidence.search.bucket_merges import add_bucket_tags, is_merge_due, merge_buckets
+from evidence.search.bucket_merges import add_bucket_tags, is_merge_due, join_runs, merge_buckets
 from evidence.search.buckets import is_bucketed
 from evidence.search.posting_rows import add_posting_rows, read_block_rows
 from evidence.search.postings import BLOCK
 from evidence.search.tags import SAYS_WHAT_IT_IS, UNREAD_TAG, call_tag, call_traits, compute_tags
 from kernel.ids import encode
-from kernel.loops import repeat_work
+from kernel.loops import Rest, repeat_work
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 log = logging.getLogger("toolhub.search")
 EVERY_S = 1.0
 UNREAD_EVERY_S = 60.0
 _UNREAD_AT_ONCE = 16  # blocks
 _AT_ONCE = 500  # parameters of a statement; SQLite takes 999
+# Of a turn of the keeper.
+BLOCKS_AT_ONCE = 8  # of a tenant
+MERGES_AT_ONCE = 24  # of all tenants: two or three seconds
 
 
 def _read_columns(fact: Fact) -> dict[str, Any]:
@@ -167,31 +171,94 @@ def _note_span(tenant_id: UUID, number: int, ids: list[UUID]) -> None:
         )
 
 
-def index_tenant(tenant_id: UUID, stop: threading.Event | None = None) -> int:
-    """Take up all that is sealed; returns how many leaves the index has."""
+def take_up_leaves(tenant_id: UUID, stop: threading.Event | None = None) -> bool:
+    """What is sealed, some blocks of it; returns whether more may follow."""
     row, _ = Indexed.objects.get_or_create(tenant_id=tenant_id)
     size = row.size
-    while stop is None or not stop.is_set():
-        reached = index_block(tenant_id, size=size)
+    for _ in range(BLOCKS_AT_ONCE):
+        reached = size if stop is not None and stop.is_set() else index_block(tenant_id, size=size)
         if reached == size:
-            break
+            return False
         size = reached
-    merge_buckets(tenant_id, stop)
-    return size
+    return True
+
+
+def index_tenant(tenant_id: UUID, stop: threading.Event | None = None) -> int:
+    """Take up all that is sealed, and put its buckets together as they come; returns how many leaves the index has."""
+    more = True
+    while more:
+        more = take_up_leaves(tenant_id, stop)
+        merge_buckets(tenant_id, stop)
+        join_runs(tenant_id)
+    return Indexed.objects.get(tenant_id=tenant_id).size
+
+
+class IndexRound:
+    """What a keeper does again and again: take up what is sealed of each tenant, then put buckets together, and of both so much at
+    a time that no tenant waits long for its turn. One that fails keeps no other waiting."""
+
+    def __init__(self) -> None:
+        # Tenants with a bucket that cannot be read, and how far theirs were merged: they are left alone until their index is made
+        # again, which merges from the beginning.
+        self.damaged = dict[UUID, int]()
+
+    def run(self, stop: threading.Event | None = None) -> bool:
+        """Returns whether there is more to do at once."""
+        rows = {row.tenant_id: row for row in Indexed.objects.all()}
+        sizes = dict(Log.objects.exclude(tenant_id=GLOBAL_LOG).values_list("tenant_id", "size"))
+        behind = [id for id, size in sizes.items() if id not in rows or rows[id].size < size]
+        more = False
+        for tenant_id in behind:
+            with _keep_from_others(tenant_id, "Facts of %s were not indexed"):
+                more |= take_up_leaves(tenant_id, stop)
+            with (
+                _keep_from_others(tenant_id, "Runs of the search index of %s were not joined"),
+                self._note_damage(tenant_id),
+            ):
+                join_runs(tenant_id)
+        return self._merge(Indexed.objects.all() if behind else rows.values(), stop) or more
+
+    def _merge(self, rows: Iterable[Indexed], stop: threading.Event | None) -> bool:
+        due = [row for row in rows if is_merge_due(row) and self.damaged.get(row.pk) != row.merged]
+        left = MERGES_AT_ONCE
+        for row in random.sample(due, len(due)):  # not always the same first
+            if not left:
+                return True
+            with (
+                _keep_from_others(row.pk, "Buckets of the search index of %s were not put together"),
+                self._note_damage(row.pk),
+            ):
+                left -= merge_buckets(row.pk, stop, at_most=left)
+        return not left
+
+    @contextmanager
+    def _note_damage(self, tenant_id: UUID) -> Iterator[None]:
+        """Said once, with what to do."""
+        try:
+            yield
+        except SearchIndexDamaged as problem:
+            merged = Indexed.objects.get(tenant_id=tenant_id).merged
+            if self.damaged.get(tenant_id) != merged:
+                self.damaged[tenant_id] = merged
+                log.error("The search index of %s: %s %s", encode("ten", tenant_id), problem.cause, problem.cure)  # noqa: TRY400
+
+
+@contextmanager
+def _keep_from_others(tenant_id: UUID, what: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        # That the database is away concerns all of them; an error of a row is the tenant's own.
+        if isinstance(error, (DatabaseError, InterfaceError)) and not isinstance(error, (DataError, IntegrityError)):
+            raise
+        log.exception(f"{what}: this is tried again.", encode("ten", tenant_id))
 
 
 def index_all(stop: threading.Event | None = None) -> None:
-    """Take up all that is sealed of each tenant. One that fails keeps no other waiting."""
-    rows = {row.tenant_id: row for row in Indexed.objects.all()}
-    for tenant_id, size in Log.objects.exclude(tenant_id=GLOBAL_LOG).values_list("tenant_id", "size"):
-        row = rows.get(tenant_id)
-        if row is None or row.size < size or is_merge_due(row):
-            try:
-                index_tenant(tenant_id, stop)
-            except (DatabaseError, InterfaceError):
-                raise
-            except Exception:
-                log.exception("Facts of %s were not indexed: this is tried again.", encode("ten", tenant_id))
+    """Of each tenant all that is sealed."""
+    index_round = IndexRound()
+    while index_round.run(stop):
+        pass
 
 
 def index_unread(stop: threading.Event | None = None) -> None:
@@ -246,13 +313,13 @@ def forget_index(tenant_id: UUID) -> None:
 
 def run_indexer(stop: threading.Event) -> None:
     """Follow the logs until told to stop."""
-    due = 0.0
+    due, index_round = 0.0, IndexRound()
 
-    def work() -> None:
+    def work() -> Rest | None:
         nonlocal due
         if time.monotonic() >= due:
             due = time.monotonic() + UNREAD_EVERY_S
             index_unread(stop)
-        index_all(stop)
+        return Rest(0) if index_round.run(stop) else None
 
     repeat_work(work, stop, every_s=EVERY_S, what="Facts were not indexed", log=log)

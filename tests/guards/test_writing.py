@@ -84,7 +84,7 @@ WRITTEN_WITHOUT_A_FACT_OF_THEIR_OWN = {
     "evidence/search/indexer.py:index_block": "an index of facts, made again from the log at any time",
     "evidence/search/indexer.py:index_block_again": "the same",
     "evidence/search/indexer.py:_note_span": "the same",
-    "evidence/search/indexer.py:index_tenant": "the same",
+    "evidence/search/indexer.py:take_up_leaves": "the same",
     "evidence/search/indexer.py:forget_index": "the same",
     "evidence/search/saved_searches.py:save_search": "a search that somebody makes again; decides nothing",
     "evidence/search/saved_searches.py:change_search": "the same",

@@ -199,13 +199,21 @@ class WatchingStore(FolderStore):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.states: list[TransactionStatus] = []
+        self.held: list[str] = []  # cursors, for which the database has put a copy of all of their rows aside
 
     def read(self, name: str) -> bytes | None:
         self.states.append(connection.connection.info.transaction_status)
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT statement FROM pg_cursors")
+            self.held += [statement for (statement,) in cursor.fetchall()]
         return super().read(name)
 
 
-def test_no_transaction_is_open_while_the_archive_is_asked(store: FolderStore, tmp_path: Path) -> None:
+@pytest.mark.parametrize("tiles", [1, 2, 4])
+def test_no_transaction_is_open_and_no_copy_held_while_the_archive_is_asked(
+    store: FolderStore, tmp_path: Path, tiles: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drops, "_TILES_AT_ONCE", tiles)
     archive(store)
     watching = WatchingStore(tmp_path)
 
@@ -214,6 +222,7 @@ def test_no_transaction_is_open_while_the_archive_is_asked(store: FolderStore, t
     assert dropped.leaves == 512
     assert len(watching.states) >= 3  # where the archive ends, and the two bundles
     assert set(watching.states) == {TransactionStatus.IDLE}
+    assert watching.held == []
 
 
 @pytest.mark.parametrize("place", ["drop.checked", "drop.before_commit"])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from invocations.models import Invocation
@@ -74,3 +76,35 @@ def test_a_question_that_is_quick_costs_no_exchange_more(clock: Clock) -> None:
             Invocation.objects.count()
 
     assert len(sent) == 4
+
+
+@pytest.mark.req("TOOLS-18")
+def test_a_question_within_another_leaves_it_what_is_left(clock: Clock) -> None:
+    with limit_statements(10_000):
+        clock.seconds += 0.5
+        with limit_statements(2_000):
+            assert read_limit_ms() == 2_000
+            clock.seconds += 1.5
+            assert read_limit_ms() == 500
+        assert read_limit_ms() == 8_000
+        with pytest.raises(StatementTooLong), limit_statements(1_000):
+            clock.seconds += 1.5
+            Invocation.objects.count()
+        assert read_limit_ms() == 6_500
+        with limit_statements(600_000):
+            assert read_limit_ms() == 6_500
+        clock.seconds += 6.5
+        with pytest.raises(StatementTooLong), limit_statements(2_000):
+            Invocation.objects.count()
+
+    assert read_limit_ms() == 0
+
+
+@pytest.mark.req("TOOLS-18")
+def test_what_was_told_within_a_savepoint_is_told_again_once_it_is_rolled_back(clock: Clock) -> None:
+    with limit_statements(2_000):
+        with contextlib.suppress(ZeroDivisionError), transaction.atomic():
+            clock.seconds += 1.5
+            assert read_limit_ms() == 500
+            raise ZeroDivisionError
+        assert read_limit_ms() == 500

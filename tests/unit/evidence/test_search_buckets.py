@@ -124,3 +124,14 @@ def test_leaves_are_cut_into_spans_that_are_whole_and_runs() -> None:
         for level, begin, end in pieces:
             assert begin // SPANS[level] == (end - 1) // SPANS[level]
             assert level == RUNS or (begin % SPANS[level] == 0 and end - begin == SPANS[level])
+
+
+@pytest.mark.req("CARD-6")
+@pytest.mark.parametrize("at", ["begin", "end"])
+def test_traces_that_a_caller_chose_to_be_alike_are_in_many_buckets(at: str) -> None:
+    numbers = [f"{number:08x}" for number in range(4_096)]
+    same = "7" * 24
+    tags = [make_tag("trace", same + each if at == "begin" else each + same) for each in numbers]
+
+    assert len({part_of(tag, 5) for tag in tags}) > 3_500
+    assert len({part_of(tag, 1) for tag in tags}) == 16

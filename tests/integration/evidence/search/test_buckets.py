@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.db import OperationalError, connections
 
-from evidence.models import Fact, Indexed, Posting, PostingBucket
+from evidence.log.reader import select_leaves
+from evidence.models import Fact, IndexBlock, Indexed, Posting, PostingBucket, Seal
 from evidence.problems import SearchIndexDamaged
 from evidence.search import bucket_merges, engine, indexer
 from evidence.search.bucket_merges import is_merge_due, merge_buckets
@@ -50,6 +51,12 @@ def write_log(tenant: Tenant, caller: Caller, calls: int, *, chain: str = "", ea
     seal(tenant)
 
 
+def leave_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As they were indexed."""
+    monkeypatch.setattr(indexer, "merge_buckets", lambda *_, **__: 0)
+    monkeypatch.setattr(indexer, "join_runs", lambda _: None)
+
+
 def find(tenant: Tenant, query: str) -> set[UUID]:
     found = find_facts(parse(query), tenant_id=tenant.pk, names=names_in(tenant.pk), size=200)
     assert not found.older
@@ -81,7 +88,7 @@ def test_what_is_merged_while_a_search_reads_is_found(
 ) -> None:
     """Of a chain some are in buckets and become rows; of a hash they move between buckets."""
     chain = encode("chn", new_id())
-    monkeypatch.setattr(indexer, "merge_buckets", lambda *_: None)
+    leave_buckets(monkeypatch)
     write_log(tenant, caller, 45, chain=chain, each=1)
     index_tenant(tenant.pk)
     facts = list(Fact.objects.filter(kind="invocation.began").order_by("pk"))
@@ -106,7 +113,7 @@ def test_what_is_merged_while_a_search_reads_is_found(
 def test_two_keepers_and_a_search_at_the_same_time_see_each_tag_once(
     tenant: Tenant, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexer, "merge_buckets", lambda *_: None)
+    leave_buckets(monkeypatch)
     write_log(tenant, caller, 40, each=1)
     index_tenant(tenant.pk)
     facts = list(Fact.objects.filter(tenant_id=tenant.pk, kind="invocation.began"))
@@ -178,7 +185,7 @@ def test_what_was_merged_halfway_is_gone_on_with(
     tenant: Tenant, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A keeper that is told to stop, or dies, between any two transactions."""
-    monkeypatch.setattr(indexer, "merge_buckets", lambda *_: None)
+    leave_buckets(monkeypatch)
     write_log(tenant, caller, 30, each=1)
     index_tenant(tenant.pk)
     fact = Fact.objects.filter(kind="invocation.began")[5]
@@ -190,6 +197,163 @@ def test_what_was_merged_halfway_is_gone_on_with(
         assert read_index(tenant.pk) == compute_index(tenant.pk)
 
     assert stops > 3
+
+
+@pytest.mark.req("CARD-6")
+def test_an_index_that_is_made_again_while_its_buckets_are_merged_has_each_tag(
+    tenant: Tenant, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By `reindex_evidence` beside a keeper that merges what was there before: between any two of its transactions."""
+    leave_buckets(monkeypatch)
+    write_log(tenant, caller, 45, each=1)
+    index_tenant(tenant.pk)
+    size = Indexed.objects.get(tenant_id=tenant.pk).size
+    commits = iter(range(100))
+
+    def reindex(point: str) -> None:
+        if point == "merge.committed" and next(commits) == 2:
+            indexer.forget_index(tenant.pk)
+            for end in (10, 21, 30):  # the first leaves, as they are sealed one after the other
+                take_up(tenant, end, monkeypatch)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(bucket_merges, "inject_fault", reindex)
+        merge_buckets(tenant.pk)
+    assert Indexed.objects.get(tenant_id=tenant.pk).size == 30
+    assert read_index(tenant.pk) == compute_index(tenant.pk)
+    index_tenant(tenant.pk)
+    merge_buckets(tenant.pk)
+
+    assert Indexed.objects.get(tenant_id=tenant.pk).size == size
+    assert read_index(tenant.pk) == compute_index(tenant.pk)
+    assert PostingBucket.objects.filter(level=5).exists()
+
+
+def take_up(tenant: Tenant, end: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaves before ``end``, as if no more were sealed."""
+    with monkeypatch.context() as patched:
+        patched.setattr(indexer, "select_leaves", lambda tenant, low, high: select_leaves(tenant, low, min(high, end)))
+        index_tenant(tenant.pk)
+
+
+@pytest.mark.req("CARD-6")
+@pytest.mark.parametrize("reached", [0, 10, 100])
+def test_buckets_that_a_release_of_before_left_when_it_forgot_the_index_are_in_nobodys_way(
+    tenant: Tenant, caller: Caller, monkeypatch: pytest.MonkeyPatch, reached: int
+) -> None:
+    """It knows nothing of them, and has written so many leaves as rows before it was replaced again."""
+    write_log(tenant, caller, 45, each=3)
+    index_tenant(tenant.pk)
+    left = PostingBucket.objects.count()
+    Indexed.objects.filter(tenant_id=tenant.pk).update(size=0)
+    for index in (Posting, IndexBlock):
+        index.objects.filter(tenant_id=tenant.pk).delete()
+    with monkeypatch.context() as patched:
+        patched.setattr(indexer, "is_bucketed", lambda _: False)
+        leave_buckets(patched)
+        take_up(tenant, reached, monkeypatch)
+    assert PostingBucket.objects.count() == left
+
+    index_tenant(tenant.pk)
+    for _ in range(30):  # over the end of the longest span
+        write_call(caller.by, random.Random(9))
+        seal(tenant)
+        index_tenant(tenant.pk)
+
+    assert {tag: sorted({*places}) for tag, places in read_index(tenant.pk).items()} == compute_index(tenant.pk)
+    assert not is_merge_due(Indexed.objects.get(tenant_id=tenant.pk))
+
+
+@pytest.mark.req("CARD-6")
+def test_buckets_wait_until_each_tenant_s_facts_are_indexed_and_take_short_turns(
+    tenant: Tenant, caller: Caller, foreign_tenant: Tenant, foreign_caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for each, by in ((tenant, caller), (foreign_tenant, foreign_caller)):
+        write_log(each, by, 30)
+    done: list[str] = []
+    listen(monkeypatch, indexer, "index_block", done)
+    monkeypatch.setattr(bucket_merges, "inject_fault", lambda point: done.append(point) if "before" in point else None)
+    monkeypatch.setattr(indexer, "BLOCKS_AT_ONCE", 2)
+    monkeypatch.setattr(indexer, "MERGES_AT_ONCE", 3)
+    index_round, turns = indexer.IndexRound(), []
+
+    more = True
+    while more:
+        more = index_round.run()
+        turns.append([*done])
+        done.clear()
+
+    merges = [turn.count("merge.before_commit") for turn in turns]
+    assert max(merges) == 3
+    assert merges[0] > 0  # while most is still to be taken up
+    assert all(turn == sorted(turn) for turn in turns)  # blocks first
+    assert max(turn.count("index_block") for turn in turns) == 4  # two of each tenant
+    for each in (tenant, foreign_tenant):
+        assert read_index(each.pk) == compute_index(each.pk)
+        assert not is_merge_due(Indexed.objects.get(tenant_id=each.pk))
+
+
+@pytest.mark.req("CARD-6")
+def test_a_log_that_is_indexed_as_a_whole_is_merged_as_it_comes(
+    tenant: Tenant, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_log(tenant, caller, 30)
+    done: list[str] = []
+    listen(monkeypatch, indexer, "index_block", done)
+    monkeypatch.setattr(bucket_merges, "inject_fault", lambda point: done.append(point) if "before" in point else None)
+    monkeypatch.setattr(indexer, "BLOCKS_AT_ONCE", 2)
+
+    index_tenant(tenant.pk)
+
+    assert "index_block" in done[done.index("merge.before_commit") :]
+    assert read_index(tenant.pk) == compute_index(tenant.pk)
+
+
+def listen(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, done: list[str]) -> None:
+    work = getattr(module, name)
+
+    def work_and_say(*asked: Any, **more: Any) -> Any:
+        done.append(name)
+        return work(*asked, **more)
+
+    monkeypatch.setattr(module, name, work_and_say)
+
+
+@pytest.mark.req("CARD-6")
+def test_a_bucket_that_cannot_be_merged_is_said_once_and_keeps_nothing_else(
+    tenant: Tenant, caller: Caller, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with monkeypatch.context() as patched:
+        leave_buckets(patched)
+        write_log(tenant, caller, 9, each=1)
+        index_tenant(tenant.pk)
+    damaged = PostingBucket.objects.filter(tenant_id=tenant.pk, first=0)
+    damaged.update(content=b"no bucket")
+    index_round = indexer.IndexRound()
+
+    for _ in range(12):
+        index_round.run()
+        write_call(caller.by, random.Random(9))
+        seal(tenant)
+    index_round.run()
+
+    (said,) = [record for record in caplog.records if record.name == "toolhub.search"]
+    assert "reindex_evidence" in said.getMessage()
+    assert said.exc_info is None
+    indexed = Indexed.objects.get(tenant_id=tenant.pk)
+    assert (indexed.size, indexed.merged) == (Seal.objects.filter(tenant_id=tenant.pk).count(), 0)
+    newest = PostingBucket.objects.filter(level=RUNS, first__gte=indexed.size // 4 * 4).count()
+    assert newest <= bucket_merges.MOST_RUNS  # runs are joined
+    caplog.clear()
+    indexer.forget_index(tenant.pk)
+    index_tenant(tenant.pk)
+    write_log(tenant, caller, 9)
+    while index_round.run():
+        pass
+
+    assert caplog.records == []
+    assert read_index(tenant.pk) == compute_index(tenant.pk)
+    assert not is_merge_due(Indexed.objects.get(tenant_id=tenant.pk))
 
 
 class StopAfter:

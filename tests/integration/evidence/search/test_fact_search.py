@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from django.db import transaction
+from django.db import DataError, IntegrityError, transaction
 from django.utils import timezone
 
 from access import services as access
@@ -24,8 +24,10 @@ from evidence.search.indexer import forget_index, index_all, index_tenant, tags_
 from evidence.search.language import parse
 from evidence.search.name_resolution import names_in
 from evidence.search.posting_rows import add_posting_rows
+from evidence.search.related_facts import facts_naming
 from evidence.search.tags import UNREAD_TAG, build_tag_query, call_tag, make_tag
 from invocations.models import Invocation
+from invocations.services import record_replay
 from kernel.ids import encode, new_id
 from kernel.principal import ActorKind, Principal
 from kernel.problems import SchemaInvalid
@@ -49,7 +51,9 @@ def agent(by: Principal, name: str) -> Principal:
 
 
 @transaction.atomic
-def write_call(by: Principal, chosen: random.Random, *, chain: str = "", consent: str = "") -> UUID:
+def write_call(
+    by: Principal, chosen: random.Random, *, chain: str = "", consent: str = "", proposed_by: Any = None
+) -> UUID:
     """Begin and End of a call, as the hub writes them."""
     id, code, tool = new_id(), chosen.choice(CODES), chosen.choice(TOOLS)
     data: dict[str, Any] = {
@@ -61,6 +65,8 @@ def write_call(by: Principal, chosen: random.Random, *, chain: str = "", consent
         data["chain"] = {"id": chain}
     if consent:
         data["consent"] = consent
+    if proposed_by:
+        data["proposed_by"] = proposed_by
     state, now = "failed" if code else "succeeded", timezone.now()
     Invocation.objects.create(
         id=id, tenant_id=by.tenant_id, agent_id=by.agent(), tool=tool, state=state, created_at=now, finished_at=now
@@ -209,6 +215,28 @@ def test_a_call_a_chain_a_consent_and_an_agent_have_all_that_became_of_them(
         assert len(ids_of(tenant, f"agent:{caller.agent.wire_id} -kind:agent.created -kind:key.created")) == 6
         assert len(ids_of(tenant, f"agent:{caller.agent.name} actor:usr_7")) == 1
         assert ids_of(tenant, encode("inv", other)) == ids_of(tenant, f"call:{encode('inv', other)}")
+        index_tenant(tenant.pk)
+
+
+@pytest.mark.req("CARD-6")
+@pytest.mark.usefixtures("small_blocks")
+def test_a_call_has_facts_that_name_it_and_belong_to_another_or_to_none(tenant: Tenant, caller: Caller) -> None:
+    chosen = random.Random(8)
+    call = write_call(caller.by, chosen)
+    id = encode("inv", call)
+    record_replay(Invocation.objects.get(pk=call), by=caller.by)
+    proposed = write_call(caller.by, chosen, proposed_by={"invocation": id, "model": "m-1", "proposal": "sha256:1"})
+    seal(tenant)
+    begin, end = Fact.objects.of_calls(proposed).order_by("pk")
+    replayed = Fact.objects.get(kind=Kind.INVOCATION_REPLAYED)
+    wanted = {fact.pk for fact in (*Fact.objects.of_calls(call), replayed, begin)}
+
+    for _ in range(2):  # while they wait, and once they are indexed
+        for query in (f"call:{id}", id):
+            assert set(ids_of(tenant, query)) == wanted
+        assert ids_of(tenant, f"kind:invocation.replayed -call:{id}") == []
+        assert ids_of(tenant, f"kind:invocation.* -call:{id}") == [end.pk]
+        assert {fact.pk for fact in facts_naming(caller.by, id)} == wanted
         index_tenant(tenant.pk)
 
 
@@ -369,8 +397,14 @@ def test_a_begin_that_cannot_be_read_keeps_nobody_from_searching(
 
 @pytest.mark.unmapped
 @pytest.mark.req("CARD-6")
+@pytest.mark.parametrize("error", [RuntimeError, IntegrityError, DataError])
 def test_a_tenant_that_cannot_be_indexed_keeps_no_other_waiting(
-    tenant: Tenant, foreign_tenant: Tenant, caller: Caller, foreign_caller: Caller, monkeypatch: pytest.MonkeyPatch
+    tenant: Tenant,
+    foreign_tenant: Tenant,
+    caller: Caller,
+    foreign_caller: Caller,
+    monkeypatch: pytest.MonkeyPatch,
+    error: type[Exception],
 ) -> None:
     write_call(caller.by, random.Random(5))
     write_call(foreign_caller.by, random.Random(5))
@@ -381,7 +415,7 @@ def test_a_tenant_that_cannot_be_indexed_keeps_no_other_waiting(
 
     def fail(tenant_id: UUID, *, size: int) -> int:
         if tenant_id == first:
-            raise RuntimeError("as a leaf that nobody foresaw")
+            raise error("as a leaf that nobody foresaw")
         return index_block(tenant_id, size=size)
 
     monkeypatch.setattr(indexer, "index_block", fail)
