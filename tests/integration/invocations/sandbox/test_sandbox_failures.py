@@ -168,7 +168,12 @@ def test_when_the_engine_goes_away_during_a_call_the_call_ends_and_when_it_is_ba
         sandbox = use(docker_sandbox(engine_url=door.url, caps=PoolCaps(ready=0)))  # each call needs a box of its own
         sandbox._maker.transports[""] = transport
         assert is_well(caller)
-        shutting = threading.Thread(target=lambda: says.wait(AGAIN_S) and door.shut())
+
+        def shut_once_it_says() -> None:
+            if says.wait(AGAIN_S):
+                door.shut()
+
+        shutting = threading.Thread(target=shut_once_it_says)
         shutting.start()
 
         answer = caller.invoke("sample.tools.keeps_a_secret", {"text": "x", "seconds": 6})
