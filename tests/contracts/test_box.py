@@ -9,6 +9,7 @@ import pytest
 
 from sandbox import protocol, run_monitor
 from tests.support.box_driver import ROOMY, DrivenBox, Said
+from tests.support.module_sources import BEGINS_THREAD, SETS_HOOK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -228,50 +229,9 @@ def test_what_the_package_imports_of_others_is_there_before_the_call(
     assert box.call().value == [True, ["__init__.py", "broken.py", "decimal.py", "main.py", "other.py"], 1]
 
 
-BEGINS_THREAD = """
-from importlib._bootstrap import _blocking_on
-from threading import Thread
-
-SAID = []
-
-def take():
-    try:
-        from tool.main import LATE
-        SAID.append(LATE)
-    except ImportError as error:
-        SAID.append(str(error))
-
-thread = Thread(target=take)
-thread.start()
-while thread.is_alive() and not _blocking_on.get(thread.ident):
-    pass  # until it waits for this module, or was refused
-LATE = "whole"
-
-def run():
-    thread.join()
-    return SAID
-"""
-SETS_HOOK = """
-import sys
-from importlib.util import spec_from_loader
-
-class Hook:
-    def find_spec(self, name, path=None, target=None):
-        return spec_from_loader(name, self) if name == "tool.main" else None
-
-    def create_module(self, spec):
-        pass
-
-    def exec_module(self, module):
-        module.run = lambda: "of the hook"
-
-sys.meta_path.insert(0, Hook())
-"""
-
-
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_thread_that_a_module_begins_waits_for_it_to_be_whole(box_of: Callable[..., DrivenBox], level: str) -> None:
-    said = once(box_of(), BEGINS_THREAD, level=level)
+    said = once(box_of(), BEGINS_THREAD.format(module="tool.main"), level=level)
 
     assert (said.ended, said.value) == (run_monitor.EXITED, ["whole"]), said
 

@@ -9,6 +9,7 @@ import pytest
 
 from sandbox import package
 from sandbox.image import ROOT
+from tests.support.module_sources import BEGINS_THREAD, SETS_HOOK
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -143,46 +144,6 @@ def test_what_is_found_beforehand_is_what_an_import_would_find(tmp_path: Path) -
     assert said[0].endswith("2 2\n")
 
 
-THREADS = """
-from importlib._bootstrap import _blocking_on
-from threading import Thread
-
-SAID = []
-
-def take():
-    try:
-        from tool.threads import LATE
-        SAID.append(LATE)
-    except ImportError as error:
-        SAID.append(str(error))
-
-thread = Thread(target=take)
-thread.start()
-while thread.is_alive() and not _blocking_on.get(thread.ident):
-    pass  # until it waits for this module, or was refused
-LATE = "whole"
-
-def run():
-    thread.join()
-    return SAID
-"""
-HOOKED = """
-import sys
-from importlib.util import spec_from_loader
-
-class Hook:
-    def find_spec(self, name, path=None, target=None):
-        sys.meta_path.remove(self)
-        return spec_from_loader(name, self)
-
-    def create_module(self, spec):
-        pass
-
-    def exec_module(self, module):
-        module.run = lambda: "of the hook"
-
-sys.meta_path.insert(0, Hook())
-"""
 ENTRIES = """
 import importlib, sys
 sys.dont_write_bytecode = True
@@ -243,7 +204,13 @@ def test_an_entry_is_found_as_an_import_would_find_it(tmp_path: Path) -> None:
     said = []
     for held in (True, False):
         place.mkdir()
-        command = ENTRIES.format(root=str(ROOT), place=str(place), held=held, threads=THREADS, hooked=HOOKED)
+        command = ENTRIES.format(
+            root=str(ROOT),
+            place=str(place),
+            held=held,
+            threads=BEGINS_THREAD.format(module="tool.threads"),
+            hooked=SETS_HOOK,
+        )
         done = subprocess.run([sys.executable, "-I", "-c", command], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         said.append(re.sub(r"0x[0-9a-f]+", "", done.stdout))
