@@ -25,9 +25,8 @@ class _Turn(Generic[Wanted]):
     def __init__(self, wanted: Wanted) -> None:
         self.wanted = wanted
         self.group: list[_Turn[Wanted]] = []
-        self.is_over: threading.Event | None = (
-            None  # the wait for it; most threads find nobody at it, and wait for nothing
-        )
+        # The wait for it; most threads find nobody at it, and wait for nothing.
+        self.is_over: threading.Event | None = None
 
     def begin(self, group: list[_Turn[Wanted]]) -> None:
         self.group = group

@@ -316,9 +316,7 @@ def check_consent(look: CallLook | ClaimLook | AnswerLook) -> str | None:
         case CallLook():
             return _choose_consent(look)
         case ClaimLook(invocation=invocation) | AnswerLook(invocation=invocation):
-            if (
-                invocation.consent_id is None
-            ):  # of most calls; to build what would be asked takes longer than all other rules
+            if invocation.consent_id is None:  # most: to build what would be asked takes longer than all other rules
                 return None
             still_valid = Consent.objects.spent_or_valid(look.decision_context.at)
             if not still_valid.filter(pk=invocation.consent_id).exists():

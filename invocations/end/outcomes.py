@@ -16,7 +16,13 @@ from invocations.decide.input_validation import collect_findings
 from invocations.end.endings import NOTHING, Ending, split_plan
 from invocations.end.output_repair import repair_output
 from invocations.end.problems import DOMAIN_PROBLEMS, ServerSaysError, ToolSaysUpstreamError
-from invocations.end.service_outcomes import build_service_ending, is_repeatable, is_service_result, is_unsent
+from invocations.end.service_outcomes import (
+    build_service_ending,
+    is_of_mcp_server,
+    is_repeatable,
+    is_service_result,
+    is_unsent,
+)
 from invocations.metrics.call_metrics import count_validation
 from invocations.models import State
 from invocations.run.time_limits import build_load_timeout_problem, build_timeout_problem
@@ -45,8 +51,7 @@ def _resource(outcome: RunOutcome, what: str) -> Problem:
 
 def _domain(outcome: RunOutcome, manifest: Manifest) -> Problem:
     cls = DOMAIN_PROBLEMS.get(outcome.error_code)
-    is_of_server = manifest.server is not None or manifest.remote is not None
-    if cls is ToolSaysUpstreamError and is_of_server and not is_repeatable(manifest):
+    if cls is ToolSaysUpstreamError and is_of_mcp_server(manifest) and not is_repeatable(manifest):
         cls = ServerSaysError
     if cls is None:  # SPEC-6: no codes of their own
         return problems.ToolFailed(

@@ -77,11 +77,15 @@ def changes_something(manifest: Manifest) -> bool:
     return manifest.side_effect not in ("None", "Read")
 
 
+def is_of_mcp_server(manifest: Manifest) -> bool:
+    """Whether a server answers, of a package or somewhere else."""
+    return manifest.server is not None or manifest.remote is not None
+
+
 def is_repeatable(manifest: Manifest) -> bool:
     """Whether the same call may be made again by whoever does not know how far it came: it only reads, or honours its key. No key
     reaches a server of MCP, whatever the manifest of an older version says."""
-    is_of_server = manifest.server is not None or manifest.remote is not None
-    return not changes_something(manifest) or (manifest.idempotency == "keyed" and not is_of_server)
+    return not changes_something(manifest) or (manifest.idempotency == "keyed" and not is_of_mcp_server(manifest))
 
 
 def is_service_result(value: Any) -> bool:
